@@ -40,7 +40,7 @@ class Pull:
         what, value = ("to", self.to) if self.to is not None else ("force", self.force)
         array = as_array(value, f"{what} of a pull", np.float64) if value is not None else np.zeros(0)
         if array.shape != (3,) or not np.isfinite(array).all():
-            raise InputError(f"{what} of a pull is {value!r}; expected three finite numbers, x, y and z")
+            raise InputError(f"{what} of a pull is {value!r:.60}; expected three finite numbers, x, y and z")
         object.__setattr__(self, what, tuple(array.tolist()))
 
 
@@ -62,11 +62,11 @@ class ExternalLoad:
 def checked_pulls(pulls: Iterable[Pull], count: int) -> Sequence[Pull]:
     """Check pulls on a mesh of `count` vertices."""
     if not isinstance(pulls, Iterable):
-        raise InputError(f"pulls are {pulls!r}; expected a list of Pull(vertex, to=...) or Pull(vertex, force=...)")
+        raise InputError(f"pulls are {pulls!r:.60}; expected a list of Pull(vertex, to=...) or Pull(vertex, force=...)")
     taken = list(pulls)
     for k, pull in enumerate(taken):
         if not isinstance(pull, Pull):
-            raise InputError(f"pulls hold {pull!r}; expected Pull(vertex, to=...) or Pull(vertex, force=...)")
+            raise InputError(f"pulls hold {pull!r:.60}; expected Pull(vertex, to=...) or Pull(vertex, force=...)")
         if not 0 <= pull.vertex < count:
             raise InputError(
                 f"a pull names vertex {pull.vertex}; the mesh has {count}, numbered from 0",

@@ -29,6 +29,7 @@ from pliant.core.progress import ReportFrames
 from pliant.core.shapes import Mesh, PointCloud, Shape, TetMesh
 from pliant.core.signatures import takes_arguments_of
 from pliant.core.topology import Floats
+from pliant.core.validation import check_extent
 from pliant.core.values import Displayed, Value, locked
 from pliant.engines.transfer.build import build_cage
 from pliant.engines.transfer.cage import Cage
@@ -195,6 +196,9 @@ def prepare_transfer(
         from pliant.engines.transfer.automatic import automatic_motion, cage_axes
         from pliant.geometry.body_plan.retargeted import Hints
 
+        if not len(shape.points):
+            raise InputError("the target has no points; expected a shape")
+        check_extent(shape.points, "the target")
         hints = Hints(target_up, heading, source_up, source_heading, map or "")
         registered = automatic_motion(named_sources, shape, hints)
         axes = cage_axes(named_sources[0].source, shape, target_up, heading)
