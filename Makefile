@@ -5,8 +5,8 @@ BIN := $(VENV)/bin
 
 .PHONY: demo studio test slow fuzz lint bench docs clean dist blender test-blender
 
-# With the extra for self-contact, which one of the exhibits shows.
-demo: $(VENV)/.contact
+# With the extra for quick sparse solves.
+demo: $(VENV)/.fast
 	$(BIN)/pliant demo -o demo
 
 # The engines in a browser, on built-in shapes.

@@ -22,8 +22,8 @@ PLATFORMS = {"linux": "linux-x64", "manylinux": "linux-x64", "win": "windows-x64
 """Blender's names, by how the tags of wheels begin."""
 OLDEST_NUMPY = "1.24"
 """Of the oldest Blender: packages are chosen that can do with it."""
-SIDE = ("cholespy", "ipctk")
-"""What the extras for speed and self-contact bring."""
+SIDE = ("cholespy",)
+"""What the extra for speed brings."""
 
 
 def build(output: Path) -> Path:
