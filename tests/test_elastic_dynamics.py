@@ -375,7 +375,7 @@ def test_a_foot_stays_where_it_stands(post):
 def test_a_scene_stands_on_the_ground_by_one_option(post):
     scene = ElasticScene(post.shape, POST, sliding((0, 0, 0), frames=2), SimulateOptions(nodes=300))
     assert scene.surroundings(post) == {"obstacles": (), "friction": 0.0}
-    for given, expected in ((0.0, GROUND_FRICTION), (0.3, 0.3)):
+    for given, expected in ((None, GROUND_FRICTION), (0.0, 0.0), (0.3, 0.3)):
         met = replace(scene, options=replace(scene.options, ground=True, friction=given)).surroundings(post)
         assert [type(one) for one in met["obstacles"]] == [HalfSpace]
         assert met["friction"] == expected

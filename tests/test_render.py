@@ -13,7 +13,8 @@ from pliant import render
 from pliant.core.clips import Pose
 from pliant.core.shapes import Appearance, Image, Labels, Layer, Mesh, PointCloud, TetMesh
 from pliant.core.skeleton import Skeleton
-from pliant.render.color import round_limits, scale_for, to_linear
+from pliant.core.srgb import decoded
+from pliant.render.color import round_limits, scale_for
 from pliant.render.parts import NEAR_PLANE, Paint, clipped, corner_normals, part_of
 from render_shapes import (
     EMPTY,
@@ -231,7 +232,7 @@ def test_measures_have_the_legend_s_colours(kind: tuple[float, float]) -> None:
         expected = 255 * scale_for(np.array([low, high]), kind).srgb(np.array(share))
         assert np.abs(bar - expected).max(axis=1).min() < 6
         # Light changes brightness, not hue: the direction in linear colour space stays.
-        a, b = to_linear(shown / 255), to_linear(expected / 255)
+        a, b = decoded(shown / 255), decoded(expected / 255)
         assert a @ b / np.linalg.norm(a) / np.linalg.norm(b) > 0.97
 
 
@@ -258,7 +259,7 @@ def test_measures_of_both_signs_are_centred_on_zero() -> None:
 
 
 def test_sequential_colours_grow_lighter_all_the_way() -> None:
-    colors = to_linear(scale_for(np.array([0.0, 1.0])).srgb(np.linspace(0, 1, 101)))
+    colors = decoded(scale_for(np.array([0.0, 1.0])).srgb(np.linspace(0, 1, 101)))
     assert (np.diff(colors @ [0.2126, 0.7152, 0.0722]) > 0).all()
 
 

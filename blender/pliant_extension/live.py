@@ -95,7 +95,7 @@ class PLIANT_OT_live_keys(bpy.types.Operator):
 
     @classmethod
     def poll(cls, context: bpy.types.Context) -> bool:
-        return context.object is not None and context.object.type == "MESH" and context.mode == "OBJECT"
+        return scenes.is_mesh_chosen(context)
 
     def execute(self, context: bpy.types.Context) -> set[str]:
         thing = context.object

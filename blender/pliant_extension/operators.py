@@ -1,6 +1,5 @@
 """The buttons: bake shape keys, flesh or a transferred motion, build a cage, add regions and pulls."""
 
-import re
 import shutil
 import tempfile
 from pathlib import Path
@@ -10,6 +9,7 @@ import bpy
 import numpy as np
 
 import pliant
+from pliant.io.naming import file_stem, unique_name
 
 from . import properties, results, scenes
 from .jobs import Job
@@ -28,7 +28,7 @@ class Bake:
 
     @classmethod
     def poll(cls, context: bpy.types.Context) -> bool:
-        return context.object is not None and context.object.type == "MESH" and context.mode == "OBJECT"
+        return scenes.is_mesh_chosen(context)
 
     def invoke(self, context: bpy.types.Context, event: bpy.types.Event) -> set[str]:
         if not self._start(context):
@@ -73,8 +73,8 @@ class Bake:
             self._clean()
             self.report({"ERROR"}, str(error))
             return False
-        plain = re.sub(r"[^-.\w]", "_", self._name)
-        output = folder / f"{plain}-{self.kind}.pc2"
+        taken = {path.stem for path in folder.glob("*.pc2")}  # other results play those
+        output = folder / f"{unique_name(f'{file_stem(self._name)}-{self.kind}', taken)}.pc2"
         self._job = Job(scene, output, properties.preference(context, "threads"))
         return True
 
@@ -158,7 +158,7 @@ class PLIANT_OT_add_region(bpy.types.Operator):
 
     @classmethod
     def poll(cls, context: bpy.types.Context) -> bool:
-        return Bake.poll.__func__(cls, context) and context.object.vertex_groups.active is not None
+        return scenes.is_mesh_chosen(context) and context.object.vertex_groups.active is not None
 
     def execute(self, context: bpy.types.Context) -> set[str]:
         regions, name = context.object.pliant.regions, context.object.vertex_groups.active.name

@@ -87,7 +87,7 @@ class PLIANT_preferences(bpy.types.AddonPreferences):
 def preference(context: bpy.types.Context, name: str) -> Any:
     """A preference, or its default where the extension is not installed as such."""
     found = context.preferences.addons.get(__package__)
-    return getattr(found.preferences, name) if found else {"folder": "", "threads": 0}[name]
+    return getattr(found.preferences, name) if found else PLIANT_preferences.bl_rna.properties[name].default
 
 
 def cache_folder(context: bpy.types.Context) -> Path:

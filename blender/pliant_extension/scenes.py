@@ -25,6 +25,11 @@ class SceneError(Exception):
     """What is wrong with the objects, in one sentence."""
 
 
+def is_mesh_chosen(context: bpy.types.Context) -> bool:
+    """Whether there is something to work on."""
+    return context.object is not None and context.object.type == "MESH" and context.mode == "OBJECT"
+
+
 # Geometry
 
 
@@ -124,11 +129,8 @@ def motion_of(context: bpy.types.Context, armature: bpy.types.Object) -> pliant.
     number = {name: k for k, name in enumerate(names)}
     parents = [number[bone.parent.name] if bone.parent else -1 for bone in bones]
     rest = local([armature.matrix_world @ bone.matrix_local for bone in bones], parents)
-    ends = {
-        k: np.array(rest_scale(armature) * bone.length * np.array([0.0, 1.0, 0.0]))
-        for k, bone in enumerate(bones)
-        if not bone.children
-    }
+    scale = float(np.mean(armature.matrix_world.to_scale()))
+    ends = {k: np.array([0.0, scale * bone.length, 0.0]) for k, bone in enumerate(bones) if not bone.children}
     skeleton = pliant.Skeleton(tuple(names), np.array(parents), rest[1], rest[0], ends)
     with frames_of(context) as frames:
         poses = [posed(armature.evaluated_get(depsgraph), names, parents) for depsgraph in frames]
@@ -142,10 +144,6 @@ def ordered(bones: Any) -> list[Any]:
     for bone in found:
         found.extend(bone.children)
     return found
-
-
-def rest_scale(armature: bpy.types.Object) -> float:
-    return float(np.mean(armature.matrix_world.to_scale()))
 
 
 def posed(armature: bpy.types.Object, names: list[str], parents: list[int]) -> tuple[np.ndarray, np.ndarray]:

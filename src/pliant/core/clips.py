@@ -26,6 +26,10 @@ MOST_COORDINATES = 2**30
 """The longest clip that resampling makes: 8 GiB of coordinates."""
 
 
+DEFAULT_FPS = 30.0
+"""Frames a second, where nothing says how many."""
+
+
 @dataclass(frozen=True, eq=False)
 class Shapes(Displayed, Value, Sequence[Mesh]):
     """Named poses of one mesh, the base first: a list of `Mesh` that share everything but their points."""
@@ -88,7 +92,7 @@ class Shapes(Displayed, Value, Sequence[Mesh]):
             return [self[i] for i in range(*k.indices(len(self)))]
         return self.base.with_points(self.points[k])
 
-    def mixed(self, weights: ArrayLike, fps: float = 30.0) -> Animation:
+    def mixed(self, weights: ArrayLike, fps: float = DEFAULT_FPS) -> Animation:
         """Linear blending: each row of weights (frames, shapes) times the shapes; the base's weight counts as given."""
         table = np.asarray(weights, dtype=np.float64)
         if table.ndim != 2 or table.shape[1] != len(self):
@@ -127,7 +131,7 @@ class Animation(Displayed, Value):
     shape: Mesh | TetMesh | PointCloud
     points: Floats
     """(frames, n, 3)"""
-    fps: float = 30.0
+    fps: float = DEFAULT_FPS
     """Frames a second."""
     name: str = "animation"
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from numbers import Real
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -41,12 +41,10 @@ from pliant.core.validation import (
     positive_number,
     whole_numbers,
 )
-from pliant.core.values import Displayed, Value, locked, owned
+from pliant.core.values import Convertible, Value, locked, owned
 
 if TYPE_CHECKING:
     from pliant.core.normals import SmoothCorners
-
-Converted = TypeVar("Converted", bound="Convertible")
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,41 +147,6 @@ class World:
         metres: Any = self.metres
         if not isinstance(metres, Real) or not 0 < float(metres) < np.inf:
             raise InputError(f"a unit is {metres!r:.40} metres long; expected a positive number")
-
-
-class Convertible(Displayed):
-    """To and from the meshes of other libraries (see `pliant.core.interop`)."""
-
-    @classmethod
-    def of(cls: type[Converted], other: Any) -> Converted:
-        """From (V, F) arrays, or a mesh of trimesh, PyVista or meshio."""
-        from pliant.core.interop import MESH_FORMS, as_shape
-
-        shape = as_shape(other)
-        if isinstance(shape, cls):
-            return shape
-        hint = f"{type(shape).__name__}.of" if isinstance(shape, Convertible) else MESH_FORMS
-        raise InputError(f"a {type(other).__name__} is no {cls.__name__}; expected {hint}")
-
-    from_trimesh = from_pyvista = from_meshio = of
-
-    def to_trimesh(self) -> Any:
-        """A `trimesh.Trimesh` of the triangles, or a `trimesh.PointCloud`, with UVs or colours of the vertices."""
-        from pliant.core import interop
-
-        return interop.to_trimesh(self)
-
-    def to_pyvista(self) -> Any:
-        """A `pyvista.PolyData`, or a `pyvista.UnstructuredGrid` of tetrahedra, with the attributes."""
-        from pliant.core import interop
-
-        return interop.to_pyvista(self)
-
-    def to_meshio(self) -> Any:
-        """A `meshio.Mesh` with the attributes."""
-        from pliant.core import interop
-
-        return interop.to_meshio(self)
 
 
 @dataclass(frozen=True, eq=False, init=False)

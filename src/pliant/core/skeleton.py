@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pliant.core import rotations
-from pliant.core.clips import between_frames, frame_count
+from pliant.core.clips import DEFAULT_FPS, between_frames, frame_count
 from pliant.core.errors import InputError
 from pliant.core.topology import Floats, Ints
 from pliant.core.validation import as_points, expect, frame_rate, name_list
@@ -186,7 +186,7 @@ class Motion(Value):
     """(frames, j, 4) local rotations."""
     translations: Floats
     """(frames, j, 3) local translations."""
-    fps: float = 30.0
+    fps: float = DEFAULT_FPS
     channels: tuple[tuple[str, ...], ...] | None = None
     """The BVH channels of each joint, where the motion came from such a file; its writer keeps to them."""
     name: str = "motion"

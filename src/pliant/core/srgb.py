@@ -19,17 +19,25 @@ def to_linear(colors: NDArray[Any]) -> Floats:
     if np.issubdtype(colors.dtype, np.integer):
         values = values / np.iinfo(colors.dtype).max
     values = np.where(np.isfinite(values), np.clip(values, 0, 1), np.nan)
-    rgb = values[:, :3]
-    values[:, :3] = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    values[:, :3] = decoded(values[:, :3])
     return values
+
+
+def decoded(srgb: Floats) -> Floats:
+    """sRGB from 0 to 1, of any shape, to linear light."""
+    return np.where(srgb <= 0.04045, srgb / 12.92, ((np.maximum(srgb, 0) + 0.055) / 1.055) ** 2.4)
 
 
 def from_linear(colors: NDArray[Any]) -> Floats:
     """Linear (n, 3 or 4) to sRGB, 0 to 1."""
     values = np.clip(np.asarray(colors, dtype=np.float64), 0, 1).copy()
-    rgb = values[:, :3]
-    values[:, :3] = np.where(rgb <= 0.0031308, rgb * 12.92, 1.055 * rgb ** (1 / 2.4) - 0.055)
+    values[:, :3] = encoded(values[:, :3])
     return values
+
+
+def encoded(linear: Floats) -> Floats:
+    """Linear light from 0 to 1, of any shape, to sRGB."""
+    return np.where(linear <= 0.0031308, 12.92 * linear, 1.055 * linear ** (1 / 2.4) - 0.055)
 
 
 def to_bytes(colors: NDArray[Any]) -> NDArray[np.uint8]:

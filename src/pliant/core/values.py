@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -65,6 +65,44 @@ class Displayed:
     def _repr_html_(self) -> str:
         # By name: what draws stands above what is drawn.
         return str(importlib.import_module("pliant.render.notebook").html_of(self))
+
+
+Converted = TypeVar("Converted", bound="Convertible")
+
+
+class Convertible(Displayed):
+    """To and from the meshes of other libraries (see `pliant.core.interop`)."""
+
+    @classmethod
+    def of(cls: type[Converted], other: Any) -> Converted:
+        """From (V, F) arrays, or a mesh of trimesh, PyVista or meshio."""
+        from pliant.core.interop import MESH_FORMS, as_shape
+
+        shape = as_shape(other)
+        if isinstance(shape, cls):
+            return shape
+        hint = f"{type(shape).__name__}.of" if isinstance(shape, Convertible) else MESH_FORMS
+        raise InputError(f"a {type(other).__name__} is no {cls.__name__}; expected {hint}")
+
+    from_trimesh = from_pyvista = from_meshio = of
+
+    def to_trimesh(self) -> Any:
+        """A `trimesh.Trimesh` of the triangles, or a `trimesh.PointCloud`, with UVs or colours of the vertices."""
+        from pliant.core import interop
+
+        return interop.to_trimesh(self)
+
+    def to_pyvista(self) -> Any:
+        """A `pyvista.PolyData`, or a `pyvista.UnstructuredGrid` of tetrahedra, with the attributes."""
+        from pliant.core import interop
+
+        return interop.to_pyvista(self)
+
+    def to_meshio(self) -> Any:
+        """A `meshio.Mesh` with the attributes."""
+        from pliant.core import interop
+
+        return interop.to_meshio(self)
 
 
 class Value:

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pliant.core.clips import Animation
+from pliant.core.clips import DEFAULT_FPS, Animation
 from pliant.core.errors import InputError, PliantWarning
 from pliant.core.shapes import PointCloud
 from pliant.core.topology import Floats
@@ -29,7 +29,6 @@ from pliant.io.source import Source
 
 PC2_MAGIC = b"POINTCACHE2\0"
 PC2_HEADER = struct.Struct("<12siiffi")
-FRAMES_A_SECOND = 30.0
 
 
 def read_animation(source: Source, *, clip: str | int | None = None, fps: float | None = None) -> Animation:
@@ -64,7 +63,7 @@ def only_clip(source: Source, clip: str | int | None) -> None:
 
 def cache_rate(fps: float | None) -> float:
     """The given frame rate, checked, or the usual one."""
-    return FRAMES_A_SECOND if fps is None else frame_rate(fps)
+    return DEFAULT_FPS if fps is None else frame_rate(fps)
 
 
 def cached_frames(source: Source, data: bytes, start: int, *, frames: int, points: int, kind: str) -> Floats:

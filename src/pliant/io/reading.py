@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from pliant.core.clips import Animation, Shapes, topology_mismatch
+from pliant.core.clips import DEFAULT_FPS, Animation, Shapes, topology_mismatch
 from pliant.core.errors import FileError, InputError, TopologyError, about_argument
 from pliant.core.interop import takes_meshes
 from pliant.core.shapes import Mesh, PointCloud, TetMesh
@@ -196,7 +196,7 @@ def read_animation(
     fps: frames a second to sample at (clips), or that the frames were made at (sequences; 30 if not given).
     mesh: what a point cache moves; without it the frames are point clouds.
     """
-    rate = 30.0 if fps is None else frame_rate(fps)
+    rate = DEFAULT_FPS if fps is None else frame_rate(fps)
     if not isinstance(mesh, (Mesh, str, os.PathLike, type(None))):
         raise InputError(f"mesh is {mesh!r:.60}; expected a Mesh or its file")
     sources = find(path, lambda name: _accepts("animation")(name) or _accepts("mesh")(name))

@@ -14,6 +14,7 @@ import numpy as np
 from PIL import Image as Pillow, ImageColor, ImageDraw, ImageFont
 
 from pliant.core.errors import InputError
+from pliant.core.srgb import decoded
 from pliant.core.terminal import visible
 from pliant.core.topology import Floats
 
@@ -50,11 +51,6 @@ _BLUE_RED = np.array(
 ) / 255  # fmt: skip
 
 
-def to_linear(srgb: Floats) -> Floats:
-    """Encoded values from 0 to 1 to linear light."""
-    return np.where(srgb <= 0.04045, srgb / 12.92, ((np.maximum(srgb, 0) + 0.055) / 1.055) ** 2.4)
-
-
 def parse_color(color: Color, what: str = "color") -> Floats:
     """(3,) sRGB from 0 to 1 of a name, "#rrggbb" or three numbers from 0 to 1."""
     if isinstance(color, str):
@@ -70,7 +66,7 @@ def parse_color(color: Color, what: str = "color") -> Floats:
 
 def linear_color(color: Color, what: str = "color") -> Floats:
     """(3,) linear light of a colour."""
-    return to_linear(parse_color(color, what))
+    return decoded(parse_color(color, what))
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,6 +17,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from pliant.core.srgb import encoded
 from pliant.core.topology import Floats, Ints
 from pliant.native import in_threads, kernels
 from pliant.render.raster import Array, in_bands
@@ -101,7 +102,7 @@ def ground_pixels(
 def _encoding() -> NDArray[np.uint8]:
     """sRGB bytes of linear light in 1/8191 steps, fine enough for the darkest."""
     linear = np.arange(8192) / 8191
-    coded = np.where(linear <= 0.0031308, 12.92 * linear, 1.055 * linear ** (1 / 2.4) - 0.055)
+    coded = encoded(linear)
     return (255 * coded + 0.5).astype(np.uint8)
 
 

@@ -25,9 +25,10 @@ from pliant.core.errors import InputError
 from pliant.core.normals import triangle_normals, unit
 from pliant.core.shapes import Appearance, Image, Mesh, PointCloud, Shape, TetMesh, bounding_diagonal
 from pliant.core.skeleton import Skeleton, SkeletonPose
+from pliant.core.srgb import decoded
 from pliant.core.topology import Floats, Ints, weld_map
 from pliant.render.camera import bounds_of
-from pliant.render.color import BONE_COLOR, CLAY_COLOR, UNKNOWN, WIRE, Color, Scale, linear_color, to_linear
+from pliant.render.color import BONE_COLOR, CLAY_COLOR, UNKNOWN, WIRE, Color, Scale, linear_color
 from pliant.render.raster import corner_slots, creased_normals
 
 Drawable = Shape | Skeleton | SkeletonPose
@@ -194,7 +195,7 @@ def _says_something(look: Appearance) -> bool:
 
 def _measured(mesh: Mesh, values: Floats, scale: Scale) -> SurfaceColors:
     """The measure as a texture coordinate into the colour map, so that colours between vertices are the map's own."""
-    ramp = to_linear(scale.srgb((np.arange(256) + 0.5) / 256))
+    ramp = decoded(scale.srgb((np.arange(256) + 0.5) / 256))
     share = scale.share(values)
     known = np.isfinite(share)[mesh.triangles].all(axis=1)
     uvs = np.stack([np.nan_to_num(share, posinf=1.0, neginf=0.0), np.full(len(share), 0.5)], axis=1)
@@ -234,7 +235,7 @@ def decode_texture(image: Image) -> Texture | None:
             pixels = np.asarray(opened.convert("RGB"), dtype=np.float64) / 255
     except (OSError, ValueError, Pillow.DecompressionBombError):
         return None
-    return Texture(to_linear(pixels).astype(np.float32))
+    return Texture(decoded(pixels).astype(np.float32))
 
 
 def _cloud_part(cloud: PointCloud, paint: Paint) -> RenderPart:
@@ -244,7 +245,7 @@ def _cloud_part(cloud: PointCloud, paint: Paint) -> RenderPart:
     if paint.values is not None and paint.scale is not None:
         share = paint.scale.share(paint.values)
         known = np.isfinite(share)[:, None]
-        colors = np.where(known, to_linear(paint.scale.srgb(np.nan_to_num(share))), linear_color(UNKNOWN))
+        colors = np.where(known, decoded(paint.scale.srgb(np.nan_to_num(share))), linear_color(UNKNOWN))
     elif paint.color is None and own is not None and own.ndim == 2 and own.shape[1] in (3, 4):
         colors = np.clip(own[:, :3], 0, 1).astype(np.float64)
     else:

@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike
 from pliant.app.scene.located_toml import KeyPath, TomlText
 from pliant.app.scene.rotations import rotation_vector
 from pliant.core import rotations
+from pliant.core.clips import DEFAULT_FPS
 from pliant.core.errors import InputError
 from pliant.core.options import closest
 from pliant.core.skeleton import MOST_MOTION_FRAMES, Motion, Skeleton, SkeletonPose
@@ -32,8 +33,6 @@ from pliant.io.tgf import parents_first
 
 BONES_KEY: KeyPath = ("skeleton", "bones")
 KEYS_KEY: KeyPath = ("motion", "keys")
-KEYS_FPS = 30.0
-"""Frames a second that poses are sampled at, unless fps is given."""
 
 
 def rotated_pose(
@@ -57,7 +56,7 @@ def rotated_pose(
     return SkeletonPose(skeleton, pose.rotations, locked(positions))
 
 
-def motion_through(poses: Sequence[SkeletonPose], times: ArrayLike, *, fps: float = KEYS_FPS) -> Motion:
+def motion_through(poses: Sequence[SkeletonPose], times: ArrayLike, *, fps: float = DEFAULT_FPS) -> Motion:
     """The motion through poses of one skeleton at times in seconds, from 0 to the last; the first frame is at time 0.
 
     Rotations turn the short way between two poses, at one speed, and positions go straight. Before the first pose and
@@ -154,7 +153,7 @@ def read_keys(
     if times[0] > 0:
         poses, times = [skeleton.rest_pose(), *poses], [0.0, *times]
     with text.about(KEYS_KEY, {("fps",): ("motion", "fps")}):
-        return motion_through(poses, times, fps=fps or KEYS_FPS)
+        return motion_through(poses, times, fps=fps or DEFAULT_FPS)
 
 
 def _pose(text: TomlText, table: dict[str, Any], skeleton: Skeleton, path: KeyPath) -> SkeletonPose:

@@ -25,6 +25,7 @@ from pliant.app.studio.desk import Desk, Document
 from pliant.app.studio.viewport import Drawn
 from pliant.app.studio.widgets import OptionWidget, Widgets
 from pliant.app.studio.worker import Job, StoppedError
+from pliant.core.clips import DEFAULT_FPS
 from pliant.core.options import Option, Options
 from pliant.core.topology import Floats
 from pliant.engines.registry import ENGINES
@@ -55,7 +56,7 @@ class ClipFrames:
         self._job: Job | None = None
         self.solved: dict[int, Any] = {}
         """By number."""
-        self.count, self.fps = 1, 30.0
+        self.count, self.fps = 1, DEFAULT_FPS
         self.watched = False
         """Whether the clip plays as soon as it is solved."""
 

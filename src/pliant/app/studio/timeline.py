@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pliant.app.studio.worker import StoppedError
+from pliant.core.clips import DEFAULT_FPS
 
 
 class Timeline:
@@ -19,7 +20,7 @@ class Timeline:
 
     def __init__(self, gui: Any, hear: Callable[..., Any], failed: Callable[[Exception], None]) -> None:
         self._failed = failed
-        self.count, self.fps = 1, 30.0
+        self.count, self.fps = 1, DEFAULT_FPS
         self.ready = 1
         """How many frames are there to be played; the others can be scrubbed to."""
         self._draw: Callable[[int], None] = lambda frame: None

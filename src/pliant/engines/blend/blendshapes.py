@@ -19,7 +19,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pliant.core.clips import MOST_FRAMES, Animation, Pose, Shapes, WeightClip
+from pliant.core.clips import DEFAULT_FPS, MOST_FRAMES, Animation, Pose, Shapes, WeightClip
 from pliant.core.errors import InputError, PliantWarning, about_argument
 from pliant.core.options import refuse
 from pliant.core.shapes import Mesh, Weld
@@ -33,7 +33,7 @@ from pliant.engines.blend.contacts import make_contact_solver, pose_in_contact, 
 from pliant.engines.blend.derived_names import GivenCombinations, GivenInBetweens
 from pliant.engines.blend.equilibrium import SolveOptions, Watch
 from pliant.engines.blend.interior import fill_parts
-from pliant.engines.blend.options import DEFAULT_FPS, BlendOptions, InteriorMethod, Method, Model, impossible
+from pliant.engines.blend.options import BlendOptions, InteriorMethod, Method, Model, impossible
 from pliant.engines.blend.pulls import ExternalLoad, Pull, listed, read_load
 from pliant.engines.blend.sliders import RigSliders
 from pliant.engines.blend.springs import SpringKind, Springs, positive_factors

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pliant.core.clips import MOST_FRAMES
+from pliant.core.clips import DEFAULT_FPS, MOST_FRAMES
 from pliant.core.options import (
     CONTACT_GROUP,
     NOT_NEGATIVE,
@@ -25,8 +25,6 @@ from pliant.core.options import (
     option,
 )
 
-DEFAULT_FPS = 30.0
-"""Frames a second where nothing says otherwise."""
 NO_CLIP = "none"
 """In place of a clip's name: the rig's own does not count."""
 InteriorMethod = Literal["auto", "lattice", "tetgen", "none"]

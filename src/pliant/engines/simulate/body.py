@@ -283,7 +283,7 @@ class ElasticBody(Displayed):
         drag: float = SimulateOptions.drag,
         forces: Forces = None,
         obstacles: Iterable[Any] = (),
-        friction: float = SimulateOptions.friction,
+        friction: float | None = SimulateOptions.friction,
         self_contact: bool = SimulateOptions.self_contact,
         start: BodyState | None = None,
         resume: BodyState | None = None,
@@ -306,7 +306,7 @@ class ElasticBody(Displayed):
         )  # fmt: skip
         pace = Pace.of(motion, dt, fps, hold)
         steps = states(
-            self, motion, pace, start, resume, following, obstacles, friction, self_contact, pre_roll,
+            self, motion, pace, start, resume, following, obstacles, friction or 0.0, self_contact, pre_roll,
             gravity=gravity, damping=damping, drag=drag, forces=forces, accuracy=accuracy,
             stretch_limit=stretch_limit,
         )  # fmt: skip

@@ -98,10 +98,10 @@ class SimulateOptions(Options):
     drag: float = option(
         0.0, NOT_NEGATIVE, "what slows flesh against its bones, per second", group=MATERIAL_GROUP, needs=("inertia",)
     )
-    friction: float = option(
-        0.0, NOT_NEGATIVE, "Coulomb's coefficient on obstacles; 0: none, or the ground's own", slider=(0.0, 1.0),
-        group=CONTACT_GROUP,
-        needs=("inertia", "obstacles"), folder=OBSTACLES_FOLDER,
+    friction: float | None = option(
+        None, NOT_NEGATIVE, "Coulomb's coefficient on obstacles",
+        default_text=f"0, or with a ground {GROUND_FRICTION:g}", slider=(0.0, 1.0),
+        group=CONTACT_GROUP, needs=("inertia", "obstacles"), folder=OBSTACLES_FOLDER,
     )  # fmt: skip
     ground: bool = option(
         False, Flag(), "whether it stands on a floor, with friction, where its motion stands", group=CONTACT_GROUP,

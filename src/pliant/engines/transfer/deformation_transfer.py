@@ -196,9 +196,6 @@ def prepare_transfer(
         from pliant.engines.transfer.automatic import automatic_motion, cage_axes
         from pliant.geometry.body_plan.retargeted import Hints
 
-        if not len(shape.points):
-            raise InputError("the target has no points; expected a shape")
-        check_extent(shape.points, "the target")
         hints = Hints(target_up, heading, source_up, source_heading, map or "")
         registered = automatic_motion(named_sources, shape, hints)
         axes = cage_axes(named_sources[0].source, shape, target_up, heading)
@@ -257,11 +254,13 @@ def transfer(*arguments: Any, **options: Any) -> Transfer:
 
 @takes_meshes("target")
 def _target(target: Any) -> Shape:
-    if isinstance(target, (Mesh, TetMesh, PointCloud)):
-        return target
     if isinstance(target, Animation):
         raise InputError("the target is an Animation; expected the shape that is to move, such as animation.shape")
-    return PointCloud(target)
+    shape = target if isinstance(target, (Mesh, TetMesh, PointCloud)) else PointCloud(target)
+    if not len(shape.points):
+        raise InputError("the target has no points; expected a shape")
+    check_extent(shape.points, "the target")
+    return shape
 
 
 def _listed(given: Any, kind: type) -> tuple[Any, ...]:

@@ -24,7 +24,7 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pliant.core.clips import Animation, Pose
+from pliant.core.clips import DEFAULT_FPS, Animation, Pose
 from pliant.core.errors import InputError
 from pliant.core.interop import takes_meshes
 from pliant.core.progress import ReportFrames
@@ -278,7 +278,7 @@ class CageRig(Displayed):
             yield self._solution(minimum, frame)
 
     @takes_keywords_of(solutions)
-    def animate(self, *, fps: float = 30.0, report: ReportFrames | None = None, **options: Any) -> Animation:
+    def animate(self, *, fps: float = DEFAULT_FPS, report: ReportFrames | None = None, **options: Any) -> Animation:
         """A clip: positions (frames, k, 3), gradients (frames, k, 3, 3), lengths (frames, k); None is rest throughout.
 
         A kind with one frame only is the same in all frames. Each frame is warm-started from the one before.
@@ -292,7 +292,7 @@ class CageRig(Displayed):
                 report(k + 1, len(targets))
         return self.play(np.array(cages), fps=fps)
 
-    def play(self, cages: ArrayLike, *, fps: float = 30.0, name: str = "cage") -> Animation:
+    def play(self, cages: ArrayLike, *, fps: float = DEFAULT_FPS, name: str = "cage") -> Animation:
         """The target in a moving cage (frames, cage vertices, 3)."""
         frames = as_array(cages, "cages", np.float64)
         if frames.ndim != 3 or not len(frames):

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pliant.core import rotations
-from pliant.core.clips import MOST_FRAMES, Animation
+from pliant.core.clips import DEFAULT_FPS, MOST_FRAMES, Animation
 from pliant.core.errors import InputError
 from pliant.core.shapes import Mesh, PointCloud, Shape, bounding_diagonal
 from pliant.core.skeleton import Motion, Skeleton, SkeletonPose, bone_vector
@@ -50,7 +50,7 @@ class Track(Value):
     """(frames, 3) its position in each frame."""
     gradients: Floats
     """(frames, 3, 3) its deformation gradient in each frame."""
-    fps: float = 30.0
+    fps: float = DEFAULT_FPS
     """Frames a second."""
 
     def __post_init__(self) -> None:
@@ -243,7 +243,7 @@ def rod_tracks(
     frames: ArrayLike,
     *,
     rest: int | tuple[ArrayLike, ArrayLike] = 0,
-    fps: float = 30.0,
+    fps: float = DEFAULT_FPS,
     name: str = "rod",
 ) -> dict[str, Track]:
     """Tracks of points along a rod or cable: positions (frames, k, 3) and material frames (frames, k, 3, 3).
@@ -332,7 +332,7 @@ def matrix_tracks(
     *,
     rest: ArrayLike | None = None,
     points: ArrayLike | None = None,
-    fps: float = 30.0,
+    fps: float = DEFAULT_FPS,
     names: Sequence[str] = (),
 ) -> dict[str, Track]:
     """Tracks of matrices on column vectors: (frames, k, 3, 3), or affine maps (frames, k, 4, 4); k may be left out.

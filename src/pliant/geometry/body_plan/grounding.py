@@ -260,8 +260,10 @@ def _scaled(vectors: Floats, lengths: Floats) -> Floats:
 
 def _between_pins(frames: Ints, values: Floats, count: int) -> Floats:
     """(count, 3) corrections: the mean of the pins in a frame, and smooth steps from one contact to the next."""
-    pinned = np.unique(frames)
-    mean = np.array([values[frames == frame].mean(axis=0) for frame in pinned])
+    pinned, number = np.unique(frames, return_inverse=True)
+    mean = np.zeros((len(pinned), 3))
+    np.add.at(mean, number, values)
+    mean /= np.bincount(number)[:, None]
     at = np.arange(count)
     after = np.clip(np.searchsorted(pinned, at), 0, len(pinned) - 1)
     before = np.clip(np.searchsorted(pinned, at, side="right") - 1, 0, len(pinned) - 1)
@@ -277,7 +279,6 @@ def _eased(values: Floats, fps: float, seconds: float = SETTLE) -> Floats:
     reach = max(1, round(seconds * fps))
     if not values.any():
         return values
-    padded = np.pad(values, 2 * reach, mode="edge")
-    widest = np.array([padded[k : k + 2 * reach + 1].max() for k in range(len(padded) - 2 * reach)])
+    widest = np.lib.stride_tricks.sliding_window_view(np.pad(values, 2 * reach, mode="edge"), 2 * reach + 1).max(axis=1)
     window = np.hanning(2 * reach + 3)[1:-1]
     return np.convolve(widest, window / window.sum(), mode="valid")

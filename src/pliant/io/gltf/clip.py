@@ -27,7 +27,7 @@ from typing import Literal, cast
 import numpy as np
 
 from pliant.core import rotations
-from pliant.core.clips import MOST_FRAMES
+from pliant.core.clips import DEFAULT_FPS, MOST_FRAMES
 from pliant.core.errors import InputError, PliantWarning
 from pliant.core.options import closest
 from pliant.core.skeleton import Motion, Skeleton
@@ -226,11 +226,11 @@ def _guess_fps(tracks: tuple[AnimationChannel, ...]) -> float:
     times = max((track.times for track in tracks), key=len, default=np.zeros(0))
     steps = np.diff(times)
     if len(steps) < 2:
-        return 30.0
+        return DEFAULT_FPS
     step = float(np.median(steps))
     rate = round(min(1 / step, 1e6))
     uniform = np.abs(steps / step - np.round(steps / step)).max() < 0.1
-    return float(rate) if uniform and 10 <= rate <= 120 else 30.0
+    return float(rate) if uniform and 10 <= rate <= 120 else DEFAULT_FPS
 
 
 def skeleton_of(doc: GltfDocument) -> Skeleton:

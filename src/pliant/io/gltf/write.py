@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pliant.core.clips import Animation, Shapes, WeightClip
+from pliant.core.clips import DEFAULT_FPS, Animation, Shapes, WeightClip
 from pliant.core.errors import InputError
 from pliant.core.normals import rotated_normals, unit, vertex_normals
 from pliant.core.shapes import Appearance, Mesh, PointCloud, TetMesh, World, bounding_diagonal
@@ -62,7 +62,7 @@ def write_shapes(path: Path, shapes: Shapes, weights: WeightClip | None = None) 
     base = shapes.base.with_points(shapes.points[0])
     nodes = _MeshWriter(builder, base, targets, path.stem, base_name=shapes.names[0]).write()
     if weights is not None:
-        _write_track(builder, weights.name, weights.fps or 30.0, nodes, weights.values[:, 1:].astype(np.float32))
+        _write_track(builder, weights.name, weights.fps or DEFAULT_FPS, nodes, weights.values[:, 1:].astype(np.float32))
     builder.save(path)
 
 

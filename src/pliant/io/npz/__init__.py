@@ -31,7 +31,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from pliant.core.clips import Animation, Shapes
+from pliant.core.clips import DEFAULT_FPS, Animation, Shapes
 from pliant.core.errors import InputError
 from pliant.core.shapes import Appearance, Labels, Layer, Mesh, PointCloud, TetMesh, World
 from pliant.core.skeleton import Motion, Skeleton
@@ -81,7 +81,7 @@ def read_animation(source: Source, *, clip: str | int | None = None, fps: float 
     name = contents.field("name", str, source.stem)
     if clip is not None and clip not in (0, name):
         raise source.error(f'has no clip {clip!r}; it holds one, "{name}"', argument="clip")
-    moving = Animation(_shape(contents), contents.numbers("frames", 3), contents.field("fps", float, 30.0), name)
+    moving = Animation(_shape(contents), contents.numbers("frames", 3), contents.field("fps", float, DEFAULT_FPS), name)
     return moving if fps is None or fps == moving.fps else moving.resampled(fps)
 
 
@@ -101,7 +101,7 @@ def read_motion(source: Source, *, clip: str | int | None = None) -> Motion:
         rows = channels if isinstance(channels, (list, tuple)) else ()
         channels = tuple(_names(contents, "channels", {"channels": row}) for row in rows)
     quaternions, positions = contents.numbers("rotations", 3), contents.numbers("translations", 3)
-    fps = contents.field("fps", float, 30.0)
+    fps = contents.field("fps", float, DEFAULT_FPS)
     return Motion(_skeleton(contents), quaternions, positions, fps, channels, name)
 
 

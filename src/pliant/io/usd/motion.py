@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from pliant.core.clips import DEFAULT_FPS
 from pliant.core.errors import PliantWarning
 from pliant.core.topology import Floats
 from pliant.io.joining import moved
@@ -255,7 +256,7 @@ def _own_rate(source: Source, stage: Any, codes: float, times: set[float]) -> fl
     steps = np.diff(sorted(times)) / codes
     if len(steps) > 1 and steps.max() < 1 / slowest and np.ptp(steps) < 0.02 * steps.max():
         return round(float(1 / steps.mean()), 3)
-    return codes if slowest <= codes <= fastest else 30.0
+    return codes if slowest <= codes <= fastest else DEFAULT_FPS
 
 
 def check_evaluations(source: Source, parts: list[Mover], at: Floats) -> None:

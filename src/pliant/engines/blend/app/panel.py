@@ -24,7 +24,7 @@ from pliant.app.studio.desk import Document
 from pliant.app.studio.obstacles import Obstacles
 from pliant.app.studio.panel import SHOW, Panel
 from pliant.app.studio.worker import Job
-from pliant.core.clips import Pose
+from pliant.core.clips import DEFAULT_FPS, Pose
 from pliant.core.errors import InputError, MissingExtraError, PliantError
 from pliant.core.options import OBSTACLES_FOLDER, Option
 from pliant.core.topology import Floats
@@ -36,7 +36,7 @@ from pliant.engines.blend.app.panel_pulls import PullHandles
 from pliant.engines.blend.app.panel_widgets import KeyWidgets, Sliders
 from pliant.engines.blend.app.scene import BlendScene, reblended
 from pliant.engines.blend.app.scene_weights import default_frames
-from pliant.engines.blend.options import DEFAULT_FPS, NO_CLIP, BlendOptions, idle
+from pliant.engines.blend.options import NO_CLIP, BlendOptions, idle
 from pliant.engines.blend.pulls import read_load
 from pliant.geometry.axes import up_axis
 

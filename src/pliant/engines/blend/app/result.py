@@ -15,7 +15,7 @@ import numpy as np
 from pliant.app.report.contact import Contact, crossings
 from pliant.app.report.outcome import EngineRun, known
 from pliant.app.scene.obstacles import obstacle_summary
-from pliant.core.clips import Animation, Pose
+from pliant.core.clips import DEFAULT_FPS, Animation, Pose
 from pliant.core.errors import InputError
 from pliant.core.shapes import Weld
 from pliant.core.topology import Floats
@@ -34,7 +34,7 @@ class BlendRun(EngineRun):
     """(frames, shapes) given as sliders; of all shapes, as they were blended."""
     poses: Sequence[Pose]
     """(frames,)"""
-    fps: float = 30.0
+    fps: float = DEFAULT_FPS
     setup_seconds: float = math.nan
     """Time to build the rig; NaN if unknown."""
     solve_seconds: float = math.nan

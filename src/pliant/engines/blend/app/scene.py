@@ -21,7 +21,7 @@ from pliant.app.scene.obstacles import read_obstacles
 from pliant.app.scene.regions import read_region
 from pliant.app.scene.schema import EngineScene, option_keys, read_as
 from pliant.app.scene.writing import unwritten
-from pliant.core.clips import Animation, Pose, Shapes
+from pliant.core.clips import DEFAULT_FPS, Animation, Pose, Shapes
 from pliant.core.errors import InputError, PliantWarning
 from pliant.core.progress import ReportFrames
 from pliant.core.shapes import Mesh
@@ -31,7 +31,7 @@ from pliant.engines.blend import Blendshapes, Pull, options as blend_options
 from pliant.engines.blend.app.scene_keys import BLEND, SPRINGS_KEYS
 from pliant.engines.blend.app.scene_weights import default_frames, scene_weights, spread
 from pliant.engines.blend.equilibrium import Watch
-from pliant.engines.blend.options import DEFAULT_FPS, BlendOptions
+from pliant.engines.blend.options import BlendOptions
 from pliant.engines.blend.sliders import RigSliders
 from pliant.engines.blend.springs import SpringKind
 from pliant.geometry.regions import Region

@@ -11,11 +11,11 @@ import numpy as np
 
 from pliant.app.scene.located_toml import KeyPath, TomlText
 from pliant.app.scene.media import from_scene
-from pliant.core.clips import Shapes, WeightClip
+from pliant.core.clips import DEFAULT_FPS, Shapes, WeightClip
 from pliant.core.errors import PliantWarning
 from pliant.core.topology import Floats
 from pliant.core.values import locked
-from pliant.engines.blend.options import DEFAULT_FPS, NO_CLIP, BlendOptions
+from pliant.engines.blend.options import NO_CLIP, BlendOptions
 from pliant.io.shape_names import ShapeNames
 from pliant.io.weight_tables import WEIGHT_TABLES
 from pliant.io.weights import fitted, own_weights, read_weights

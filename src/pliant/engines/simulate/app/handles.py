@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pliant.app.scene.located_toml import KeyPath, TomlText
-from pliant.app.scene.posing import KEYS_FPS, frame_times
+from pliant.app.scene.posing import frame_times
 from pliant.app.scene.rotations import ROTATION_KIND, rotation_vector
 from pliant.app.scene.schema import Key, ListOf, Named, Record, Text, option_keys
 from pliant.core import rotations
+from pliant.core.clips import DEFAULT_FPS
 from pliant.core.errors import PliantWarning
 from pliant.core.options import NOT_NEGATIVE, POINT, Either, closest
 from pliant.core.skeleton import Motion, Skeleton
@@ -82,7 +83,7 @@ def read_handles(
     tracks = _tracks(text, motion["handles"], skeleton)
     last = max(handle["time"] for handle in motion["handles"])
     with text.about(HANDLES_KEY, {("fps",): ("motion", "fps")}):
-        fps = motion["fps"] or KEYS_FPS
+        fps = motion["fps"] or DEFAULT_FPS
         times = frame_times(last, fps)
     if one_frame and len({handle["time"] for handle in motion["handles"]}) == 1:
         times = times[-1:]

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pliant.app.scene.posing import KEYS_FPS
 from pliant.app.studio.desk import Document
 from pliant.core import rotations
+from pliant.core.clips import DEFAULT_FPS
 from pliant.core.skeleton import Skeleton, SkeletonPose
 from pliant.engines.simulate.options import idle
 
@@ -82,7 +82,7 @@ class Draft:
 
     def key_at(self, time: float) -> PoseKey | None:
         """The key at a time, within half a frame."""
-        near = 0.5 / (self.fps or KEYS_FPS)
+        near = 0.5 / (self.fps or DEFAULT_FPS)
         found = [key for key in self.keys if abs(key.get("time", 0.0) - time) < near]
         return min(found, key=lambda key: abs(key.get("time", 0.0) - time)) if found else None
 

@@ -23,7 +23,7 @@ from pliant.app.scene.obstacles import read_obstacles
 from pliant.app.scene.posing import read_bones, read_keys
 from pliant.app.scene.regions import read_region
 from pliant.app.scene.schema import EngineScene, read_as
-from pliant.core.clips import Animation
+from pliant.core.clips import DEFAULT_FPS, Animation
 from pliant.core.errors import InputError, PliantWarning
 from pliant.core.progress import ReportFrames
 from pliant.core.shapes import Mesh, PointCloud, Shape, TetMesh
@@ -47,8 +47,6 @@ from pliant.io.source import find
 
 STANDARD_GRAVITY = 9.81
 """Metres per second squared."""
-STATIC_FPS = 30.0
-"""Of a body whose bones do not move."""
 SolvedFrame: TypeAlias = ElasticPose | BodyState
 ARGUMENT_KEYS: dict[KeyPath, KeyPath] = {(name,): (name,) for name in SIMULATE.keys}
 """Of the arguments of `ElasticBody` and its `simulate`."""
@@ -184,10 +182,11 @@ class ElasticScene(EngineScene):
 
     def surroundings(self, body: ElasticBody) -> dict[str, Any]:
         """What it meets, the ground among it, and the friction there."""
+        friction = self.options.friction
         if not self.options.ground:
-            return {"obstacles": self.obstacles, "friction": self.options.friction}
+            return {"obstacles": self.obstacles, "friction": friction or 0.0}
         ground = body.ground(self.motion, up_vector(up_axis(self.shape, self.up)))
-        return {"obstacles": (*self.obstacles, ground), "friction": self.options.friction or GROUND_FRICTION}
+        return {"obstacles": (*self.obstacles, ground), "friction": GROUND_FRICTION if friction is None else friction}
 
     @property
     def pull(self) -> Any:
@@ -269,7 +268,7 @@ def motion_of(file: str | None, clip: str | int | None) -> Motion | None:
 def static_motion(skeleton: Skeleton) -> Motion:
     """One frame: the rest pose."""
     rest = skeleton.rest_pose()
-    return Motion(skeleton, rest.rotations[None], rest.translations[None], STATIC_FPS, name="rest")
+    return Motion(skeleton, rest.rotations[None], rest.translations[None], DEFAULT_FPS, name="rest")
 
 
 def motion_on(

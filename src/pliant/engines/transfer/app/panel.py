@@ -23,6 +23,7 @@ from pliant.app.studio.viewport import Phase
 from pliant.app.studio.widgets import OptionWidget
 from pliant.app.studio.worker import Job
 from pliant.core import rotations
+from pliant.core.clips import DEFAULT_FPS
 from pliant.core.errors import InputError, PliantError
 from pliant.core.options import Option
 from pliant.core.shapes import Mesh, Shape, bounding_diagonal
@@ -266,7 +267,7 @@ class CagePanel(Panel):
         """Show another scene."""
         up, self._unfinished = up_axis(scene.target), True
         self.frames.drop()
-        self.frames.resize(1, 30.0, frame=0)
+        self.frames.resize(1, DEFAULT_FPS, frame=0)
         self.desk.stage.remove("/cage")
         self.nodes, self._sources, self._result = None, None, None
         self._checked, self._cage_now = Cage.of(scene.cage), scene.cage.points
