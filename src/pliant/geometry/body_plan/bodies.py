@@ -13,8 +13,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
+from hashlib import blake2b
 
 import numpy as np
 
@@ -101,12 +102,25 @@ def shape_body(shape: Shape, up: SignedAxis | None = None, heading: SignedAxis |
     """How a shape stands. up, heading: where they are known; a file that says which axis is up is believed."""
     if up is None and shape.world is not None:
         up = up_axis(shape)
-    return _shape_body(shape, up, heading)
+    geometry = (shape.points, getattr(shape, "triangles", ()), getattr(shape, "tets", ()))
+    content = blake2b()
+    for part in geometry:
+        content.update(np.ascontiguousarray(part))
+    return _shape_body(_Geometry(content.digest(), shape), up, heading)
 
 
-@lru_cache(maxsize=8)
-def _shape_body(shape: Shape, up: SignedAxis | None, heading: SignedAxis | None) -> OrientedBody:
-    """Found once for the same shape, which may be both the source's and the target; shapes never change."""
+@dataclass(frozen=True)
+class _Geometry:
+    """A shape, equal to any other of the same geometry."""
+
+    content: bytes
+    shape: Shape = field(compare=False)
+
+
+@lru_cache(maxsize=16)
+def _shape_body(geometry: _Geometry, up: SignedAxis | None, heading: SignedAxis | None) -> OrientedBody:
+    """Found once for a shape that is both source and target, or is read again with other options."""
+    shape = geometry.shape
     samples = surface_samples(shape)
     candidates: Sequence[SignedAxis] = [up] if up is not None else list(LIKELY_UP)  # type: ignore[arg-type]
     planes = {axis: mirror_planes(samples, np.eye(3)["xyz".index(axis)]) for axis in {c[-1] for c in candidates}}
