@@ -182,7 +182,9 @@ def test_motions_of_the_gallery(scene, source):
     assert len(scene('controls = "auto"\n' + text).sources["bend"]) > 10
 
 
-@pytest.mark.parametrize("target", ["animal", "soup", "cloud", "tets"])
+@pytest.mark.parametrize(
+    "target", ["animal", "soup", *(pytest.param(name, marks=pytest.mark.slow) for name in ("cloud", "tets"))]
+)
 def test_targets_of_the_gallery(scene, target):
     text = HEAD.replace('file = "data/bar.obj"', f'gallery = "{target}"\nvertices = 500')
     text = text.replace('file = "data/cage.obj"', "faces = 60\nmargin = 0.05")

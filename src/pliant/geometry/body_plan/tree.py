@@ -86,17 +86,23 @@ class BodyTree:
     def depths(self) -> Floats:
         """(m,) the length from the root."""
         depths = np.zeros(len(self.locations))
-        for node, parent in enumerate(self.parents.tolist()):
+        for node, parent in enumerate(self._parents):
             if parent >= 0:
                 depths[node] = depths[parent] + np.linalg.norm(self.locations[node] - self.locations[parent])
         return depths
 
     def chain(self, node: int) -> list[int]:
         """From a node up to its root."""
-        up = [node]
-        while self.parents[up[-1]] >= 0:
-            up.append(int(self.parents[up[-1]]))
+        up = []
+        while node >= 0:
+            up.append(node)
+            node = self._parents[node]
         return up
+
+    @cached_property
+    def _parents(self) -> list[int]:
+        found: list[int] = self.parents.tolist()
+        return found
 
     def path(self, one: int, other: int) -> list[int]:
         """Nodes from one to another along the tree."""
@@ -107,7 +113,8 @@ class BodyTree:
 
     def distance(self, one: int, other: int) -> float:
         """Along the tree, from one node to another."""
-        meet = next(node for node in self.chain(other) if node in set(self.chain(one)))
+        above = set(self.chain(one))
+        meet = next(node for node in self.chain(other) if node in above)
         return float(self.depths[one] + self.depths[other] - 2 * self.depths[meet])
 
     def length(self, nodes: Sequence[int]) -> float:
