@@ -53,6 +53,7 @@ def made(tmp_path_factory):
     pliant.write(folder / "bar.obj", BAR.base)
     pliant.write(folder / "shell.ply", gallery.cloud(500))
     pliant.write(folder / "ring.mesh", gallery.tets(500))
+    pliant.write(folder / "ring.obj", pliant.build_cage(gallery.tets(500), faces=60))
     pliant.write(folder / "cage.obj", build_cage(BAR.base, faces=40))
     pliant.write(folder / "walk.bvh", gallery.creature_walk(4))
     creature = gallery.creature(700).base
@@ -309,7 +310,10 @@ TEXTS = {
         ([*AUTO, "--rest", "-1", "-o", "x.npz"], "--rest: is -1; expected a whole number from 0"),
         ([*AUTO, "--rest", "none.obj", "-o", "x.npz"], "none.obj: there is no such file"),
         ([*AUTO, "--rest", "cage.obj", "-o", "x.npz"], "cage.obj: has "),
-        (["--source", "frames", "--target", "ring.mesh", "--auto", "-o", "x.obj"], "cannot hold tetrahedra"),
+        (
+            ["--source", "frames", "--target", "ring.mesh", "--auto", "--cage", "ring.obj", "-o", "x.obj"],
+            "cannot hold tetrahedra",
+        ),
     ],
 )
 def test_bad_input_is_one_line_and_code_2_and_leaves_nothing(run, files, arguments, message):

@@ -105,7 +105,7 @@ def shape_body(shape: Shape, up: SignedAxis | None = None, heading: SignedAxis |
     geometry = (shape.points, getattr(shape, "triangles", ()), getattr(shape, "tets", ()))
     content = blake2b()
     for part in geometry:
-        content.update(np.ascontiguousarray(part))
+        content.update(np.asarray(part).tobytes())
     return _shape_body(_Geometry(content.digest(), shape), up, heading)
 
 

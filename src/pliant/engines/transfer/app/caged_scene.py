@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,11 +54,16 @@ class CagedTarget:
 
 
 def cage_around(
-    text: TomlText, config: dict[str, Any], target: Shape, options: CageOptions, *, axes: Floats | None = None
+    text: TomlText,
+    config: dict[str, Any],
+    target: Shape,
+    options: CageOptions,
+    *,
+    axes: Callable[[], Floats | None] = lambda: None,
 ) -> Cage:
     """The cage of a scene: read, from the gallery, or built.
 
-    axes: (3, 3) rows, the directions that a cage is built along.
+    axes: (3, 3) rows, the directions that a cage is built along, found if it is.
     """
     if config.get("file"):
         file = from_scene(text, config["file"])
@@ -68,7 +73,7 @@ def cage_around(
         with text.about(("cage", "vertices")):
             return Cage.of(gallery.cage(config["gallery"], vertices=config["vertices"] or 120))
     with text.about(("cage",)):
-        return Cage.of(build_cage(target, axes=axes, **options.taken_by(build_cage)))
+        return Cage.of(build_cage(target, axes=axes(), **options.taken_by(build_cage)))
 
 
 def checked_cage(mesh: Mesh, file: str) -> Cage:

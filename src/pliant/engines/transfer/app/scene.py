@@ -120,8 +120,13 @@ def read_transfer(text: TomlText, **changes: Any) -> TransferScene:
     named = {} if "faces" in changes else config["cage"] or {}
     source = next(iter(sources.values()))
     automatic = config["controls"] == "auto"
-    axes = cage_axes(source, target, options.target_up, options.heading) if automatic else None
-    cage = cage_around(text, named, target, options, axes=axes)
+    cage = cage_around(
+        text,
+        named,
+        target,
+        options,
+        axes=lambda: cage_axes(source, target, options.target_up, options.heading) if automatic else None,
+    )
     space = _Space(text, target, cage, options.outside == "allow")
     controls = [space.control(entry, moved[k], ("controls", k)) for k, entry in enumerate(gradient_entries)]
     follow = [space.follow(entry, tracks, led[k], ("follow", k)) for k, entry in enumerate(config["follow"])]
