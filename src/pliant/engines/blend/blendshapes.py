@@ -33,10 +33,11 @@ from pliant.engines.blend.contacts import make_contact_solver, pose_in_contact, 
 from pliant.engines.blend.derived_names import GivenCombinations, GivenInBetweens
 from pliant.engines.blend.equilibrium import SolveOptions, Watch
 from pliant.engines.blend.interior import fill_parts
+from pliant.engines.blend.jacobian import FreeDerivative, Jacobian, LoadedDerivative, slider_chain
 from pliant.engines.blend.options import BlendOptions, InteriorMethod, Method, Model, impossible
 from pliant.engines.blend.pulls import ExternalLoad, Pull, listed, read_load
 from pliant.engines.blend.sliders import RigSliders
-from pliant.engines.blend.springs import SpringKind, Springs, positive_factors
+from pliant.engines.blend.springs import CorotatedRest, SpringKind, Springs, positive_factors
 from pliant.engines.blend.statics import STATIC_TOLERANCE, StaticSolver
 from pliant.geometry.regions import Region, vertex_weight
 from pliant.geometry.spatial import SurfaceTree
@@ -264,6 +265,38 @@ class Blendshapes(Displayed):
         free, rest = statics.free(w, x, options.accuracy)
         network, x = statics.loaded(load, free if given is None else given)
         return statics.pose(statics.outcome(network, w, x, rest, load.force, options), None)
+
+    def jacobian(
+        self,
+        weights: ArrayLike | Mapping[str, float],
+        *,
+        pulls: Iterable[Pull] = (),
+        pinned: ArrayLike | None = None,
+        method: Method = "newton",
+        accuracy: float = 1e-12,
+    ) -> Jacobian:
+        """How the shape at these sliders moves with each of them; see `pliant.engines.blend.jacobian`.
+
+        pulls, pinned: as in `solve`; they stay where they are. method, accuracy: of the pose, by default to machine
+        precision, since the derivative is that of an equilibrium.
+        """
+        row = self._row(weights)
+        w, load, options = self.weights(row), read_load(self, listed(pulls), pinned), SolveOptions.of(method, accuracy, None)
+        statics = self.statics
+        outcome = statics.outcome(
+            self.body.network, w, statics.start(w, accuracy), self.body.rest(w), None, options
+        )
+        free = FreeDerivative(self.body, w, outcome.x)
+        chain = slider_chain(self, row)
+        if not load:
+            return Jacobian(self, statics.pose(outcome, w), free, chain)
+        world, rest = statics.unloaded(w, outcome.x)
+        network, x = statics.loaded(load, world)
+        outcome = statics.outcome(network, w, x, rest, load.force, options)
+        if not isinstance(rest, CorotatedRest):
+            raise InputError('pulls have no derivative with model="paper"; use model="turned"', argument="pulls")
+        loaded = LoadedDerivative(free, network, load.vertices, outcome.x, rest)
+        return Jacobian(self, statics.pose(outcome, None), loaded, chain)
 
     def prepare(self, weights: ArrayLike, *, accuracy: float = BlendOptions.accuracy) -> None:
         """Compute the warm starts of frames at these weights (frames, shapes) in advance."""

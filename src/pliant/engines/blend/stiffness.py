@@ -33,17 +33,7 @@ def stiffness(
     floor: lower bound of the springs' transverse stiffness 1 - r/l; with 0, H is positive semidefinite.
     """
     i, j = network.springs.edges.T
-    d = x[i] - x[j]
-    length = np.maximum(np.linalg.norm(d, axis=1), 1e-300)
-    u = d / length[:, None]
-    across = np.maximum(1 - rest.lengths / length, floor)
-    k = network.springs.stiffness[:, None, None]
-    blocks = k * ((1 - across)[:, None, None] * u[:, :, None] * u[:, None, :] + across[:, None, None] * np.eye(3))
-    if isinstance(rest, CorotatedRest):
-        blocks += rest.direction_stiffness * k * np.eye(3)
-    elif rest.direction_stiffness:
-        p = rest.directions
-        blocks += rest.direction_stiffness * k * (np.eye(3) - p[:, :, None] * p[:, None, :])
+    blocks = spring_blocks(network, x, rest, floor)
     number = np.full(network.count, -1)
     number[network.unknown] = np.arange(len(network.unknown))
     rows, columns = np.concatenate([i, j, i, j]), np.concatenate([i, j, j, i])
@@ -52,7 +42,26 @@ def stiffness(
     )
     if not (isinstance(rest, CorotatedRest) and rotating):
         return H
-    return _with_rotations(H, network, d, rest, number)
+    return _with_rotations(H, network, x[i] - x[j], rest, number)
+
+
+def spring_blocks(network: Network, x: Floats, rest: Rest | CorotatedRest, floor: float = -np.inf) -> Floats:
+    """(q, 3, 3) the derivative of each spring's force by its vector; floor: as in `stiffness`."""
+    i, j = network.springs.edges.T
+    d = x[i] - x[j]
+    length = np.maximum(np.linalg.norm(d, axis=1), 1e-300)
+    u = d / length[:, None]
+    across = np.maximum(1 - rest.lengths / length, floor)
+    k = network.springs.stiffness[:, None, None]
+    blocks: Floats = k * (
+        (1 - across)[:, None, None] * u[:, :, None] * u[:, None, :] + across[:, None, None] * np.eye(3)
+    )
+    if isinstance(rest, CorotatedRest):
+        blocks += rest.direction_stiffness * k * np.eye(3)
+    elif rest.direction_stiffness:
+        p = rest.directions
+        blocks += rest.direction_stiffness * k * (np.eye(3) - p[:, :, None] * p[:, None, :])
+    return blocks
 
 
 def _with_rotations(H: Any, network: Network, d: Floats, rest: CorotatedRest, number: Ints) -> Any:

@@ -1,0 +1,333 @@
+"""How a blended shape changes with its sliders, by implicit differentiation of its equilibrium.
+
+At the equilibrium x(w) of the free shape the forces f(x, w) = ∂E/∂x vanish (`pliant.engines.blend.equilibrium`), so
+
+    H dx = -∂f/∂w dw,      H = ∂f/∂x,
+
+and H is factorised once for all sliders. A spring's force depends on the weights through its rest vector v(w)
+(`pliant.engines.blend.body`), r = |v|, p = v / r:
+
+    ∂f_q/∂v = -k [u pᵀ + μ (p dᵀ + (d · p)) (1 - p pᵀ) / r],
+    ∂v/∂w_s = R (R_sᵀ d_s - d_0) + (J(ω) ω_s) × v,      R = exp(ω),  ω = Σ_s w_s ω_s,
+
+with J the left Jacobian of the rotation vector; the base's weight is what the others leave of 1. In the paper's model
+``∂r/∂w_s = r_s - r_0``. Fixed vertices move on straight lines, and the rigid motion of a free part is differentiated
+with the shape. Under pulls the free shape is the rest shape of a second equilibrium (`CorotatedRest`), in which the
+vertices' rotations are unknowns, too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pliant.core import rotations
+from pliant.core.clips import Pose
+from pliant.core.errors import InputError
+from pliant.core.topology import Floats, Ints
+from pliant.core.values import Displayed, as_array
+from pliant.engines.blend import kernels
+from pliant.engines.blend.body import SpringBody
+from pliant.engines.blend.equilibrium import Network
+from pliant.engines.blend.springs import CorotatedRest, Rest
+from pliant.engines.blend.stiffness import spring_blocks, stiffness
+from pliant.numerics.linalg import Factorization, LinearSolveError, factorize
+
+if TYPE_CHECKING:
+    from pliant.engines.blend.blendshapes import Blendshapes
+
+SLIDER_STEP = 1e-5
+"""By which sliders are moved to differentiate the weights of in-betweens and combinations: cubic polynomials."""
+SHIFT = 1e-9
+"""Added to the diagonal, over it, where H is singular: a body that may rotate freely."""
+
+
+class Jacobian(Displayed):
+    """The derivative of a shape's points by the rig's sliders, at one pose."""
+
+    def __init__(self, rig: Blendshapes, pose: Pose, equilibrium: Any, chain: Floats) -> None:
+        self.pose = pose
+        """Where it is taken."""
+        self.sliders: tuple[str, ...] = rig.sliders.names
+        """What it is taken by; the base is what the others leave of 1."""
+        self._weld, self._at, self._chain = rig._weld, equilibrium, chain
+
+    def __repr__(self) -> str:
+        return f"Jacobian({len(self.pose.points)} points by {len(self.sliders)} sliders)"
+
+    @cached_property
+    def matrix(self) -> Floats:
+        """(n, 3, sliders) how every point moves with every slider."""
+        moved: Floats = self._at.surface_columns() @ self._chain
+        return moved[self._weld.index]
+
+    def forward(self, change: ArrayLike) -> Floats:
+        """(n, 3) how the points move when the sliders change by (sliders,): one linear solve."""
+        given = as_array(change, "change", np.float64)
+        if given.shape != (len(self.sliders),):
+            raise InputError(f"change has shape {given.shape}; expected one number for each of {len(self.sliders)}")
+        moved: Floats = self._at.along(self._chain @ given)
+        return moved[self._weld.index]
+
+    def backward(self, gradient: ArrayLike) -> Floats:
+        """(sliders,) the derivative of a function by the sliders, from that by the points (n, 3): one linear solve."""
+        given = as_array(gradient, "gradient", np.float64)
+        if given.shape != self.pose.points.shape:
+            raise InputError(f"gradient has shape {given.shape}; expected {self.pose.points.shape}")
+        welded = np.zeros((len(self._weld.mesh.points), 3))
+        np.add.at(welded, self._weld.index, given)
+        found: Floats = self._at.back(welded) @ self._chain
+        return found
+
+
+def slider_chain(rig: Blendshapes, row: Floats) -> Floats:
+    """(shapes - 1, sliders) the derivative of the shapes' weights by the sliders, at sliders (shapes,)."""
+    numbers = [rig.shapes.names.index(name) for name in rig.sliders.names]
+    steps = np.zeros((len(numbers), len(row)))
+    steps[np.arange(len(numbers)), numbers] = SLIDER_STEP
+    ends = rig.sliders.weights(np.concatenate([row + steps, row - steps]))
+    return ((ends[: len(numbers)] - ends[len(numbers) :]) / (2 * SLIDER_STEP)).T[1:]
+
+
+@dataclass(frozen=True, eq=False)
+class FreeDerivative:
+    """Of the shape without load, by the weights of all shapes but the base."""
+
+    body: SpringBody
+    weights: Floats
+    """(shapes,)"""
+    x: Floats
+    """(n, 3) the equilibrium, in the base's frame."""
+
+    @cached_property
+    def factor(self) -> Factorization:
+        """H over the unknown vertices."""
+        return _factorized(stiffness(self.body.network, self.x, self.rest))
+
+    @cached_property
+    def rest(self) -> Rest:
+        return self.body.rest(self.weights)
+
+    @cached_property
+    def forces(self) -> Floats:
+        """(n, 3, shapes - 1) the forces that a change of the weights leaves, with the unknown vertices where they are."""
+        body, network = self.body, self.body.network
+        edges, ones = network.springs.edges, np.ones(len(network.springs.edges))
+        found = np.empty((network.count, 3, len(self.weights) - 1))
+        known = network.known[0]
+        blocks = spring_blocks(network, self.x, self.rest) if len(known) else None
+        for s in range(1, len(self.weights)):
+            change = self._spring_forces(s)
+            if blocks is not None:
+                moved = np.zeros_like(self.x)
+                moved[known] = body.points[s, known] - body.points[0, known]
+                if moved.any():
+                    change += np.einsum("qab,qb->qa", blocks, moved[edges[:, 0]] - moved[edges[:, 1]])
+            found[:, :, s - 1] = kernels.divergence(change, ones, edges, network.fans)
+        return found
+
+    def _spring_forces(self, s: int) -> Floats:
+        """(q, 3) the change of each spring's force with the weight of shape s, through its rest vector."""
+        body, springs, rest = self.body, self.body.springs, self.rest
+        change = np.zeros((len(springs.edges), 3))
+        if body.model == "paper":
+            by_length = np.where(rest.lengths > 0, springs.rest[s] - springs.rest[0], 0.0)
+            change = -(springs.stiffness * by_length)[:, None] * self._along
+            return change
+        i, j = springs.edges.T
+        at = np.flatnonzero(body.moves[i, s] | body.moves[j, s])
+        i, j = i[at], j[at]
+        own = 0.5 * (body.rotvecs[s, i] + body.rotvecs[s, j])
+        total = self._rotvecs[at]
+        local = kernels.rotated(body.points[s, i] - body.points[s, j], own, -1.0) - (body.points[0, i] - body.points[0, j])
+        v = body.vectors(self.weights)[at]
+        by_vector = kernels.rotated(local, total, 1.0) + np.cross(left_jacobian(total, own), v)
+        u, p, d = self._along[at], rest.directions[at], self.x[i] - self.x[j]
+        r, k, mu = rest.lengths[at], springs.stiffness[at, None], rest.direction_stiffness
+        stretched = (p * by_vector).sum(axis=1)[:, None]
+        turned = (by_vector - stretched * p) / np.maximum(r, 1e-300)[:, None]
+        turned[r <= 0] = 0
+        change[at] = -k * (
+            u * stretched + mu * (p * (d * turned).sum(axis=1)[:, None] + (d * p).sum(axis=1)[:, None] * turned)
+        )
+        return change
+
+    @cached_property
+    def _along(self) -> Floats:
+        """(q, 3) unit vectors of the springs."""
+        edges = self.body.springs.edges
+        return kernels.lengths_and_directions(self.x[edges[:, 0]] - self.x[edges[:, 1]])[1]
+
+    @cached_property
+    def _rotvecs(self) -> Floats:
+        """(q, 3) the blended rotation vectors of the springs."""
+        edges = self.body.springs.edges
+        blended = self.body.blended_rotvecs(self.weights)
+        return 0.5 * (blended[edges[:, 0]] + blended[edges[:, 1]])
+
+    # From the unknown vertices to the world
+
+    @cached_property
+    def _turn(self) -> Floats:
+        """(n, 3, 3) the rotation of each vertex's part into the world."""
+        frames = self.body.frames
+        turn = rotations.matrix(rotations.exp(np.einsum("s,spk->pk", self.weights, frames.rotvecs)))
+        turn[~frames.free] = np.eye(3)
+        found: Floats = turn[frames.part]
+        return found
+
+    def carried(self, weights: Floats) -> Floats:
+        """(n, 3, k) how the world moves with changes (shapes - 1, k) of the weights, the unknown vertices fixed."""
+        frames, body = self.body.frames, self.body
+        placed = np.einsum("nab,nb->na", self._turn, body.centred(self.x) - frames.centres[0][frames.part])
+        rotvec = np.einsum("s,spk->pk", self.weights, frames.rotvecs)
+        rotvecs = np.einsum("sm,spk->mpk", weights, frames.rotvecs[1:])
+        centres = np.einsum("sm,spk->mpk", weights, frames.centres[1:] - frames.centres[0])
+        free = frames.free[frames.part][:, None]
+        moved = np.stack(
+            [
+                np.where(free, np.cross(left_jacobian(rotvec, w)[frames.part], placed) + c[frames.part], 0.0)
+                for w, c in zip(rotvecs, centres, strict=True)
+            ],
+            axis=2,
+        )
+        known = body.network.known[0]
+        own = np.zeros_like(moved)
+        own[known] = np.einsum("snk,sm->nkm", body.points[1:, known] - body.points[0, known], weights)
+        return moved + self.placed(own)
+
+    def placed(self, change: Floats) -> Floats:
+        """(n, 3, k) changes in the base's frame as changes in the world."""
+        return np.einsum("nab,nbk->nak", self._turn, self._centred(change))
+
+    def unplaced(self, gradient: Floats) -> Floats:
+        """(n, 3) a gradient by the world's points as one by those in the base's frame: the transpose of `placed`."""
+        z = np.einsum("nab,na->nb", self._turn, gradient)
+        for members, loose in self._loose:
+            z[members] -= z[loose].sum(axis=0) / len(members)
+        return z
+
+    def _centred(self, change: Floats) -> Floats:
+        found = change.copy()
+        for members, loose in self._loose:
+            found[loose] -= change[members].mean(axis=0)
+        return found
+
+    @cached_property
+    def _loose(self) -> list[tuple[Ints, Ints]]:
+        """The surface's vertices, and all, of every part that is translated to its frame's centre."""
+        frames = self.body.frames
+        parts = np.flatnonzero(frames.free & ~self.body.grounded)
+        of = [np.flatnonzero(frames.part == part) for part in parts]
+        return [(members[members < self.body.surface], members) for members in of]
+
+    def columns(self, weights: Floats) -> Floats:
+        """(n, 3, k) how all vertices move in the world with changes (shapes - 1, k) of the weights."""
+        unknown = self.body.network.unknown
+        found = np.zeros((self.body.network.count, 3, weights.shape[1]))
+        if len(unknown):
+            right = (self.forces[unknown] @ weights).reshape(3 * len(unknown), -1)
+            found[unknown] = -self.factor.solve(right).reshape(len(unknown), 3, -1)
+        return self.placed(found) + self.carried(weights)
+
+    def surface_columns(self) -> Floats:
+        """(surface, 3, shapes - 1)"""
+        return self.columns(np.eye(len(self.weights) - 1))[: self.body.surface]
+
+    def along(self, change: Floats) -> Floats:
+        """(surface, 3) for one change (shapes - 1,) of the weights."""
+        return self.columns(change[:, None])[: self.body.surface, :, 0]
+
+    def back(self, gradient: Floats) -> Floats:
+        """(shapes - 1,) from a gradient by the surface's points, or by all vertices."""
+        whole = np.zeros((self.body.network.count, 3))
+        whole[: len(gradient)] = gradient
+        unknown = self.body.network.unknown
+        found = np.einsum("nk,nks->s", whole, self.carried(np.eye(len(self.weights) - 1)))
+        if len(unknown):
+            adjoint = self.factor.solve(self.unplaced(whole)[unknown].ravel()).reshape(-1, 3)
+            found -= np.einsum("nk,nks->s", adjoint, self.forces[unknown])
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class LoadedDerivative:
+    """Of a shape under pulls, whose rest shape is the free one."""
+
+    free: FreeDerivative
+    network: Network
+    """With the pulled vertices fixed."""
+    pulled: Ints
+    x: Floats
+    """(n, 3) the equilibrium, in the world."""
+    rest: CorotatedRest
+
+    @cached_property
+    def factor(self) -> Factorization:
+        """H over the unknown vertices and the rotations of all."""
+        return _factorized(stiffness(self.network, self.x, self.rest))
+
+    def columns(self, weights: Floats) -> Floats:
+        """(n, 3, k) how all vertices move in the world with changes (shapes - 1, k) of the weights."""
+        network, rest = self.network, self.rest
+        i, j = network.springs.edges.T
+        k, mu = network.springs.stiffness[:, None], rest.direction_stiffness
+        by_free = self.free.columns(weights)
+        found = np.zeros_like(by_free)
+        held = np.setdiff1d(network.known[0], self.pulled)
+        found[held] = by_free[held]  # pins and static vertices go where they go without a load
+        blocks = spring_blocks(network, self.x, rest)
+        d = self.x[i] - self.x[j]
+        u, p = (kernels.lengths_and_directions(vectors)[1] for vectors in (d, rest.vectors))
+        ones, unknown = np.ones(len(i)), network.unknown
+        right = np.zeros((3 * (len(unknown) + network.count), weights.shape[1]))
+        for m in range(weights.shape[1]):
+            by_vector, by_ends = (each[i, :, m] - each[j, :, m] for each in (by_free, found))
+            change = np.einsum("qab,qb->qa", blocks, by_ends) - k * u * (p * by_vector).sum(axis=1)[:, None]
+            spin = np.zeros((network.count, 3))
+            for end in (i, j):
+                turned, rotated = (np.einsum("qab,qb->qa", rest.rotations[end], w) for w in (by_vector, rest.vectors))
+                change -= 0.5 * mu * k * turned
+                np.add.at(spin, end, -0.5 * mu * k * (np.cross(turned, d) + np.cross(rotated, by_ends)))
+            forces = kernels.divergence(np.ascontiguousarray(change), ones, network.springs.edges, network.fans)
+            right[:, m] = np.concatenate([forces[unknown].ravel(), spin.ravel()])
+        found[unknown] = -self.factor.solve(right)[: 3 * len(unknown)].reshape(len(unknown), 3, -1)
+        return found
+
+    def surface_columns(self) -> Floats:
+        """(surface, 3, shapes - 1)"""
+        return self.columns(np.eye(len(self.free.weights) - 1))[: self.free.body.surface]
+
+    def along(self, change: Floats) -> Floats:
+        """(surface, 3) for one change (shapes - 1,) of the weights."""
+        return self.columns(change[:, None])[: self.free.body.surface, :, 0]
+
+    def back(self, gradient: Floats) -> Floats:
+        """(shapes - 1,) from a gradient by the surface's points."""
+        return np.einsum("nk,nks->s", gradient, self.surface_columns())
+
+
+def _factorized(H: Any) -> Factorization:
+    """H factorised; a singular one a little shifted."""
+    try:
+        return factorize(H, check=False)
+    except LinearSolveError:
+        diagonal = np.abs(H.diagonal())
+        H.setdiag(H.diagonal() + SHIFT * np.maximum(diagonal, 1e-300))
+        return factorize(H, kind="symmetric", check=False)
+
+
+def left_jacobian(rotvecs: Floats, changes: Floats) -> Floats:
+    """(n, 3) ``J(ω) δ``: the rotation, in the world, by which exp(ω) turns on when ω changes by δ."""
+    angle = np.linalg.norm(rotvecs, axis=1)[:, None]
+    small = angle < 1e-4
+    safe = np.where(small, 1.0, angle)
+    first = np.where(small, 0.5 - angle**2 / 24, (1 - np.cos(safe)) / safe**2)
+    second = np.where(small, 1 / 6 - angle**2 / 120, (safe - np.sin(safe)) / safe**3)
+    once = np.cross(rotvecs, changes)
+    found: Floats = changes + first * once + second * np.cross(rotvecs, once)
+    return found
