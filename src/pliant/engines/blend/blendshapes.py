@@ -32,6 +32,7 @@ from pliant.engines.blend.body import SpringBody, spring_body
 from pliant.engines.blend.contacts import make_contact_solver, pose_in_contact, poses_in_contact
 from pliant.engines.blend.derived_names import GivenCombinations, GivenInBetweens
 from pliant.engines.blend.equilibrium import SolveOptions, Watch
+from pliant.engines.blend.fit import Fit, fit, observed
 from pliant.engines.blend.interior import fill_parts
 from pliant.engines.blend.jacobian import FreeDerivative, Jacobian, LoadedDerivative, slider_chain
 from pliant.engines.blend.options import BlendOptions, InteriorMethod, Method, Model, impossible
@@ -297,6 +298,54 @@ class Blendshapes(Displayed):
             raise InputError('pulls have no derivative with model="paper"; use model="turned"', argument="pulls")
         loaded = LoadedDerivative(free, network, load.vertices, outcome.x, rest)
         return Jacobian(self, statics.pose(outcome, None), loaded, chain)
+
+    def fit(
+        self,
+        target: Any,
+        *,
+        markers: Any = None,
+        bounds: tuple[float, float] | ArrayLike = (0.0, 1.0),
+        rigid: bool = True,
+        sparsity: float = 0.0,
+        smoothness: float = 0.0,
+        accuracy: float = 1e-4,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Fit:
+        """Sliders, and a rigid motion, for which the shape is where it was seen; see `pliant.engines.blend.fit`.
+
+        target: a mesh with the rig's vertices, or points (n, 3); with other points a scan, which need not be aligned;
+            an `Animation`, or (frames, k, 3). Points that are NaN are missing.
+        markers: which vertices the target's points are, (k,); or points on faces: (triangles (k,), weights (k, 3)).
+        bounds: of the sliders: lowest and highest, for all or for each (sliders, 2).
+        rigid: whether the shape may move as a whole.
+        sparsity: cost of a slider at 1, as a mean square distance over the diagonal squared, such as 1e-7.
+        smoothness: of a clip in time: cost of a second difference of 1, in the same unit.
+        accuracy: change of the sliders at which a fit has converged.
+        """
+        positive_number(accuracy, "accuracy")
+        for name, value in (("sparsity", sparsity), ("smoothness", smoothness)):
+            if not (isinstance(value, (int, float)) and np.isfinite(value) and value >= 0):
+                raise InputError(f"{name} is {value!r}; expected a number, 0 or more", argument=name)
+        limits = as_array(bounds, "bounds", np.float64)
+        count = len(self.sliders.names)
+        if limits.shape not in ((2,), (count, 2)) or not (limits[..., 0] <= limits[..., 1]).all():
+            raise InputError(
+                f"bounds have shape {limits.shape}; expected lowest and highest, or ({count}, 2)", argument="bounds"
+            )
+        low, high = np.broadcast_to(limits, (count, 2)).T
+        seen, fps = observed(self, target, markers)
+        return fit(
+            self,
+            seen,
+            low=low,
+            high=high,
+            rigid=rigid,
+            sparsity=sparsity,
+            smoothness=smoothness,
+            accuracy=accuracy,
+            fps=fps,
+            progress=progress,
+        )
 
     def prepare(self, weights: ArrayLike, *, accuracy: float = BlendOptions.accuracy) -> None:
         """Compute the warm starts of frames at these weights (frames, shapes) in advance."""
