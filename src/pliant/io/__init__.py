@@ -30,7 +30,7 @@ from pliant.io.reading import (
 )
 from pliant.io.sandbox import readable
 from pliant.io.source import find
-from pliant.io.weights import read_weights
+from pliant.io.weights import read_weights, write_weights
 from pliant.io.writing import write, write_clip as write_clip, write_frames as write_frames
 
 __all__ = [
@@ -52,4 +52,5 @@ __all__ = [
     "read_weights",
     "readable",
     "write",
+    "write_weights",
 ]

@@ -49,7 +49,7 @@ def note_lost(label: str, lost: Sequence[str]) -> None:
 
 
 def _from_csv(source: Source, names: ShapeNames) -> WeightClip:
-    rows = list(_cells(source))
+    rows = list(cells_of(source))
     if not rows:
         raise source.error("is empty; expected a row of weights for each frame")
     line, first = rows[0]
@@ -109,7 +109,7 @@ def _recorded(source: Source, names: ShapeNames, header: list[str], rows: Lines,
     return WeightClip(tuple(names.names), locked(values), fps, source.stem)
 
 
-def _cells(source: Source) -> Iterator[tuple[int, list[str]]]:
+def cells_of(source: Source) -> Iterator[tuple[int, list[str]]]:
     """Rows that are neither blank nor comments: line number and cells."""
     lines = [line if not line.lstrip().startswith("#") else "" for line in text_of(source).splitlines()]
     first = next((line for line in lines if line.strip()), "")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import importlib
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,13 +12,16 @@ from typing import Any
 import numpy as np
 
 from pliant.core.clips import WeightClip
-from pliant.core.errors import InputError
+from pliant.core.errors import FileError, InputError
 from pliant.core.validation import frame_rate
 from pliant.core.values import locked
 from pliant.io.formats import BY_SUFFIX
+from pliant.io.output import staged
 from pliant.io.shape_names import ShapeNames
 from pliant.io.source import PathLike, Source, find
 from pliant.io.weight_tables import WEIGHT_TABLES, note_lost, read_table
+
+WRITTEN = (".csv", ".json")
 
 
 def read_weights(
@@ -47,6 +52,26 @@ def read_weights(
     if found is None:
         raise source.error("holds no clip that moves morph targets; expected one, or a table: .csv or .json")
     return found if names is None else fitted(found, names, source.label)
+
+
+def write_weights(path: PathLike, clip: WeightClip) -> Path:
+    """Write weights as a table, which `read_weights` and ``pliant blend --weights`` take: .csv, or .json."""
+    target = Path(path)
+    if target.suffix.lower() not in WRITTEN:
+        raise FileError(target, f'unknown format "{target.suffix}" for weights; expected one of {" ".join(WRITTEN)}')
+    with staged(target) as part:
+        if target.suffix.lower() == ".json":
+            columns = dict(zip(clip.names, clip.values.T.tolist(), strict=True))
+            text = json.dumps({"weights": columns} | ({} if clip.fps is None else {"fps": clip.fps}), indent=1)
+            part.write_text(text + "\n", encoding="utf-8")
+            return target
+        timed = clip.fps is not None and len(clip) > 1
+        with part.open("w", encoding="utf-8", newline="") as file:
+            rows = csv.writer(file, lineterminator="\n")
+            rows.writerow(["seconds"] * timed + list(clip.names))
+            for k, row in enumerate(clip.values):
+                rows.writerow([repr(k / clip.fps)] * timed + [f"{value:.9g}" for value in row])  # type: ignore[operator]
+    return target
 
 
 def own_weights(

@@ -19,6 +19,7 @@ from pliant.io import BY_SUFFIX
 from pliant.io.archive import is_archive
 from pliant.io.naming import stale_frames
 from pliant.io.output import check_target
+from pliant.io.weights import WRITTEN
 
 ReadScene = TypeVar("ReadScene", bound=Any)
 Located = Callable[[str], AbstractContextManager[None]]
@@ -56,6 +57,12 @@ def check_mesh(output: str) -> None:
 def check_skeleton(output: str) -> None:
     """Whether a skeleton can be written by this name."""
     _check_suffix(output, "skeletons", _suffixes("skeleton"))
+    _check_writable(output)
+
+
+def check_weights(output: str) -> None:
+    """Whether sliders can be written by this name."""
+    _check_suffix(output, "weights", list(WRITTEN))
     _check_writable(output)
 
 

@@ -1,0 +1,241 @@
+"""Derivatives of blended shapes by their sliders, and fits of sliders to what was seen."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import pliant
+from pliant import Pull, gallery, rotations
+from pliant.app.cli import main as command
+
+STEP = 1e-4
+
+
+def main(arguments):
+    with pytest.raises(SystemExit) as ended:
+        command(arguments)
+    return ended.value.code
+
+
+def two_balls() -> list[pliant.Mesh]:
+    """Two parts that nothing holds, the second of which rotates and grows."""
+    one = gallery.sphere(500)
+    count = len(one.points)
+    faces = np.concatenate([one.triangles, one.triangles + count])
+    turn = rotations.matrix(rotations.exp([0.4, 0.9, -0.3]))
+    apart = np.array([3.0, 0, 0])
+    poses = [
+        np.concatenate([one.points, one.points + apart]),
+        np.concatenate([one.points * [1.1, 0.9, 1], (1.2 * one.points) @ turn.T + apart + [0, 0.5, 0]]),
+        np.concatenate([one.points + [0, 0, 0.3], one.points * [0.8, 1, 1.1] + apart]),
+    ]
+    return [pliant.Mesh(points, faces) for points in poses]
+
+
+RIGS = {
+    "bar": lambda: pliant.Blendshapes(gallery.bar(500)),
+    "paper": lambda: pliant.Blendshapes(gallery.bar(500), model="paper"),
+    "pinned": lambda: pliant.Blendshapes(gallery.bar(500), pins=[0, 1, 2, 3]),
+    "hand": lambda: pliant.Blendshapes(gallery.hand(500)),
+    "loose parts": lambda: pliant.Blendshapes(two_balls(), anchor="none"),
+    "anchored parts": lambda: pliant.Blendshapes(two_balls()),
+}
+
+
+@pytest.fixture(scope="module", params=list(RIGS))
+def rig(request):
+    return RIGS[request.param]()
+
+
+@pytest.fixture(scope="module")
+def hand():
+    return pliant.Blendshapes(gallery.hand(500))
+
+
+def differences(rig, sliders, **options):
+    """(n, 3, sliders) by differences of fourth order."""
+    columns = []
+    for step in STEP * np.eye(len(sliders)):
+        x = [rig.jacobian(sliders + k * step, **options).pose.points for k in (-2, -1, 1, 2)]
+        columns.append((x[0] - 8 * x[1] + 8 * x[2] - x[3]) / (12 * STEP))
+    return np.stack(columns, axis=2)
+
+
+def test_the_jacobian_is_what_differences_say(rig):
+    sliders = np.linspace(0.15, 0.3, len(rig.sliders.names))
+    found = rig.jacobian(sliders)
+    expected = differences(rig, sliders)
+    assert np.abs(found.matrix - expected).max() < 1e-5 * np.abs(expected).max()
+    change, gradient = np.linspace(-1, 1, len(sliders)), np.cos(np.arange(found.matrix[..., 0].size))
+    gradient = gradient.reshape(found.pose.points.shape)
+    np.testing.assert_allclose(found.forward(change), found.matrix @ change, atol=1e-10)
+    np.testing.assert_allclose(found.backward(gradient), np.einsum("nk,nks->s", gradient, found.matrix), atol=1e-9)
+
+
+@pytest.mark.parametrize("force", [True, False])
+def test_the_jacobian_under_pulls(force):
+    rig = pliant.Blendshapes(gallery.bar(500))
+    sliders = np.array([0.1, 0.2, 0.1, 0.3, 0.05])
+    tip = int(np.argmax(rig.shapes.base.points[:, 1]))
+    at = rig.solve(sliders).points[tip]
+    options = {"pulls": [Pull(tip, force=(0.1, 0, 0.2)) if force else Pull(tip, to=at + 0.1)]}
+    found, expected = rig.jacobian(sliders, **options), differences(rig, sliders, **options)
+    assert np.abs(found.matrix - expected).max() < 1e-5 * np.abs(expected).max()
+    gradient = found.pose.points
+    np.testing.assert_allclose(found.backward(gradient), np.einsum("nk,nks->s", gradient, found.matrix), atol=1e-9)
+
+
+def test_the_jacobian_of_inbetweens_and_combinations():
+    base = gallery.bar(500).base
+
+    def bent(by, twist):
+        x, y, z = base.points.T
+        angle = twist * y
+        return base.with_points(np.stack([x * np.cos(angle) - z * np.sin(angle) + by * y**2, y, z], axis=1))
+
+    shapes = pliant.Shapes.of([base, bent(1.0, 0), bent(0.3, 0), bent(0, 1.0), bent(1.2, 1.0)])
+    shapes = pliant.Shapes(shapes.base, shapes.points, ("base", "lean", "lean50", "turn", "lean_turn"))
+    rig = pliant.Blendshapes(shapes)
+    found = rig.jacobian({"lean": 0.7, "turn": 0.4})
+    assert found.sliders == rig.sliders.names == ("lean", "turn")
+    for k, name in enumerate(found.sliders):
+        ends = [rig.jacobian({"lean": 0.7, "turn": 0.4} | {name: v}).pose.points
+                for v in np.array([0.7, 0.4])[k] + np.array([-1, 1]) * STEP]  # fmt: skip
+        np.testing.assert_allclose(found.matrix[..., k], (ends[1] - ends[0]) / (2 * STEP), atol=1e-5)
+
+
+TRUE = np.array([0.0, 0.6, 0.2, 0.4, 0.1])
+TURN, AWAY = rotations.matrix(rotations.exp([0.5, -1.1, 0.4])), np.array([3.0, -1.0, 0.5])
+
+
+@pytest.fixture(scope="module")
+def seen(hand):
+    return hand.solve(TRUE, accuracy=1e-8).points @ TURN.T + AWAY
+
+
+def test_a_mesh_gives_its_sliders_and_its_rigid_motion(hand, seen):
+    found = hand.fit(hand.shapes.base.with_points(seen))
+    assert found.converged == (True,)
+    np.testing.assert_allclose(found.weights.values[0], TRUE, atol=2e-3)
+    np.testing.assert_allclose(found.rotations[0], TURN, atol=2e-3)
+    np.testing.assert_allclose(found.clip.points[0], seen, atol=1e-3 * hand.body.diagonal)
+    assert found.errors[0] < 0.05 * found.linear_errors[0]
+
+
+def test_markers_may_be_missing_lie_on_faces_and_be_noisy(hand, seen):
+    rng = np.random.default_rng(0)
+    triangle, share = rng.integers(0, len(hand.shapes.base.triangles), 60), rng.dirichlet(np.ones(3), 60)
+    points = np.einsum("kc,kcd->kd", share, seen[hand.shapes.base.triangles[triangle]])
+    points[::7] = np.nan
+    found = hand.fit(points, markers=(triangle, share))
+    np.testing.assert_allclose(found.weights.values[0], TRUE, atol=5e-3)
+    noise = rng.normal(size=seen.shape) * 2e-3 * hand.body.diagonal
+    noisy = hand.fit(seen + noise)
+    np.testing.assert_allclose(noisy.weights.values[0], TRUE, atol=0.03)
+    assert noisy.errors[0] <= np.sqrt((noise**2).sum(axis=1).mean())  # the truth is no better
+
+
+def test_a_scan_needs_neither_correspondence_nor_alignment(hand, seen):
+    rng = np.random.default_rng(1)
+    triangles = hand.shapes.base.triangles
+    corners, share = seen[triangles[rng.integers(0, len(triangles), 3000)]], rng.dirichlet(np.ones(3), 3000)
+    points = np.einsum("kc,kcd->kd", share, corners) + rng.normal(size=(3000, 3)) * 2e-3 * hand.body.diagonal
+    points = points[points[:, 0] > np.quantile(points[:, 0], 0.2)]
+    found = hand.fit(pliant.PointCloud(points))
+    np.testing.assert_allclose(found.weights.values[0], TRUE, atol=0.05)
+    np.testing.assert_allclose(found.rotations[0], TURN, atol=0.02)
+    assert found.errors[0] < 2.5e-3 * hand.body.diagonal
+
+
+def test_bounds_and_sparsity():
+    hand = pliant.Blendshapes(gallery.hand(500))
+    seen = hand.solve([0, 1.2, 0, 0, -0.2], accuracy=1e-8).points
+    inside = hand.fit(seen, rigid=False).weights.values[0]
+    assert (inside >= 0).all() and (inside <= 1).all()
+    np.testing.assert_allclose(hand.fit(seen, bounds=(-1, 2), rigid=False).weights.values[0], [0, 1.2, 0, 0, -0.2], atol=0.01)
+    noisy = seen + np.random.default_rng(2).normal(size=seen.shape) * 5e-3
+    dense, sparse = (hand.fit(noisy, sparsity=s, rigid=False).weights.values[0] for s in (0, 1e-4))
+    assert (sparse > 1e-6).sum() <= (dense > 1e-6).sum()
+    assert sparse.sum() < dense.sum()
+
+
+def test_a_clip_is_smoothed_where_markers_are_missing(hand):
+    t = np.linspace(0, 1, 7)
+    table = np.stack([0 * t, 0.8 * t, 0 * t, 0.3 * t, 0.5 * (1 - t)], axis=1)
+    clip = hand.animate(table, fps=24)
+    rng = np.random.default_rng(3)
+    noisy = clip.points + rng.normal(size=clip.points.shape) * 4e-3 * hand.body.diagonal
+    markers = np.arange(0, clip.points.shape[1], 20)
+    frames = noisy[:, markers].copy()
+    frames[3, 4:] = np.nan
+    rough, smooth = (hand.fit(frames, markers=markers, smoothness=s).weights for s in (0.0, 1e-3))
+    error = [np.abs(found.values - table).mean() for found in (rough, smooth)]
+    assert error[1] < 0.7 * error[0]
+    whole = hand.fit(clip)
+    assert whole.weights.fps == 24
+    np.testing.assert_allclose(whole.weights.values, table, atol=5e-3)
+
+
+@pytest.mark.parametrize(
+    ("target", "options", "message"),
+    [
+        (np.zeros((2, 3)), {"markers": [0, 1]}, "2 points that are not missing"),
+        (np.zeros((4, 3)), {"markers": [0, 1, 2, 10_000]}, "markers name vertex 10000; the rig has"),
+        (np.zeros((4, 3)), {"markers": [0, 1, 2]}, "4 points for 3 markers"),
+        (np.zeros((4, 3)), {}, "or say which vertices they are"),
+        (np.zeros((2, 4, 3)), {}, "say which vertices they are"),
+        (np.zeros(4), {}, "expected points"),
+        (np.zeros((4, 3)), {"markers": [0, 1, 2, 3], "bounds": (1, 0)}, "expected lowest and highest"),
+        (np.zeros((4, 3)), {"markers": [0, 1, 2, 3], "sparsity": -1}, "sparsity is -1"),
+        (np.zeros((4, 3)), {"markers": ([0] * 4, np.zeros((3, 3)))}, "barycentric weights"),
+    ],
+)
+def test_bad_observations_are_refused(hand, target, options, message):
+    with pytest.raises(pliant.InputError, match=message):
+        hand.fit(target, **options)
+
+
+def test_the_command_writes_sliders_that_blend_takes(tmp_path, monkeypatch, capsys, hand):
+    monkeypatch.chdir(tmp_path)
+    pliant.write("rig.glb", hand.shapes)
+    t = np.linspace(0, 1, 3)
+    clip = hand.animate(np.stack([0 * t, 0.8 * t, 0 * t, 0.3 * t, 0 * t], axis=1), fps=24)
+    pliant.write("seen.glb", clip)
+    assert main(["fit", "rig.glb", "seen.glb", "-o", "found.csv", "--clip", "fitted.glb", "--quiet"]) == 0
+    assert main(["blend", "rig.glb", "--weights", "found.csv", "-o", "again.glb", "--quiet"]) == 0
+    again = pliant.read_animation("again.glb")
+    assert again.fps == pytest.approx(24)
+    for found in (again, pliant.read_animation("fitted.glb")):
+        np.testing.assert_allclose(found.points, clip.points, atol=2e-3 * clip.shape.diagonal)
+    rows = [f"{f},{v},{','.join(map(str, clip.points[f, v]))}" for f in range(3) for v in range(0, 500, 9) if (f + v) % 5]
+    (tmp_path / "markers.csv").write_text("frame,vertex,x,y,z\n" + "\n".join(rows))
+    assert main(["fit", "rig.glb", "markers.csv", "-o", "found.json", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["frames"] == 3
+    assert said["error"] < 0.05 * said["linear_error"]
+    assert json.loads((tmp_path / "found.json").read_text())["weights"]["fist"][1] == pytest.approx(0.4, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a,b\n1,2\n", "has no column vertex"),
+        ("vertex,x,y,z\n", "has a header but no rows"),
+        ("vertex,x,y,z\n-1,0,0,0\n", "line 2: expected whole numbers"),
+        ("vertex,x,y,z\n1,0,0\n", "line 2: has 3 columns"),
+        ("vertex,x,y,z,frame\n1,0,0,0,1e9\n", "line 2: frame 1000000000"),
+        ("vertex,x,y,z\n0,0,0,0\n7,1,0,0\n9999,0,0,1\n", "markers name vertex 9999"),
+    ],
+)
+def test_bad_tables_of_markers_are_one_line(tmp_path, monkeypatch, capsys, hand, text, message):
+    monkeypatch.chdir(tmp_path)
+    pliant.write("rig.glb", hand.shapes)
+    (tmp_path / "markers.csv").write_text(text)
+    assert main(["fit", "rig.glb", "markers.csv", "-o", "found.csv"]) == 2
+    err = capsys.readouterr().err
+    assert message in err
+    assert err.count("\n") == 1
+    assert not (tmp_path / "found.csv").exists()
