@@ -30,7 +30,7 @@ def two_balls() -> list[pliant.Mesh]:
     poses = [
         np.concatenate([one.points, one.points + apart]),
         np.concatenate([one.points * [1.1, 0.9, 1], (1.2 * one.points) @ turn.T + apart + [0, 0.5, 0]]),
-        np.concatenate([one.points + [0, 0, 0.3], one.points * [0.8, 1, 1.1] + apart]),
+        np.concatenate([one.points + np.array([0, 0, 0.3]), one.points * [0.8, 1, 1.1] + apart]),
     ]
     return [pliant.Mesh(points, faces) for points in poses]
 
@@ -56,11 +56,11 @@ def hand():
 
 
 def differences(rig, sliders, **options):
-    """(n, 3, sliders) by differences of fourth order."""
+    """(n, 3, sliders) by central differences."""
     columns = []
     for step in STEP * np.eye(len(sliders)):
-        x = [rig.jacobian(sliders + k * step, **options).pose.points for k in (-2, -1, 1, 2)]
-        columns.append((x[0] - 8 * x[1] + 8 * x[2] - x[3]) / (12 * STEP))
+        x = [rig.jacobian(sliders + k * step, **options).pose.points for k in (-1, 1)]
+        columns.append((x[1] - x[0]) / (2 * STEP))
     return np.stack(columns, axis=2)
 
 
@@ -77,8 +77,9 @@ def test_the_jacobian_is_what_differences_say(rig):
 
 @pytest.mark.parametrize("force", [True, False])
 def test_the_jacobian_under_pulls(force):
-    rig = pliant.Blendshapes(gallery.bar(500))
-    sliders = np.array([0.1, 0.2, 0.1, 0.3, 0.05])
+    bar = gallery.bar(500)
+    rig = pliant.Blendshapes([bar[0], bar[1], bar[3]])
+    sliders = np.array([0.4, 0.3])
     tip = int(np.argmax(rig.shapes.base.points[:, 1]))
     at = rig.solve(sliders).points[tip]
     options = {"pulls": [Pull(tip, force=(0.1, 0, 0.2)) if force else Pull(tip, to=at + 0.1)]}
@@ -154,8 +155,11 @@ def test_bounds_and_sparsity():
     hand = pliant.Blendshapes(gallery.hand(500))
     seen = hand.solve([0, 1.2, 0, 0, -0.2], accuracy=1e-8).points
     inside = hand.fit(seen, rigid=False).weights.values[0]
-    assert (inside >= 0).all() and (inside <= 1).all()
-    np.testing.assert_allclose(hand.fit(seen, bounds=(-1, 2), rigid=False).weights.values[0], [0, 1.2, 0, 0, -0.2], atol=0.01)
+    assert (inside >= 0).all()
+    assert (inside <= 1).all()
+    np.testing.assert_allclose(
+        hand.fit(seen, bounds=(-1, 2), rigid=False).weights.values[0], [0, 1.2, 0, 0, -0.2], atol=0.01
+    )
     noisy = seen + np.random.default_rng(2).normal(size=seen.shape) * 5e-3
     dense, sparse = (hand.fit(noisy, sparsity=s, rigid=False).weights.values[0] for s in (0, 1e-4))
     assert (sparse > 1e-6).sum() <= (dense > 1e-6).sum()
@@ -167,13 +171,13 @@ def test_a_clip_is_smoothed_where_markers_are_missing(hand):
     table = np.stack([0 * t, 0.8 * t, 0 * t, 0.3 * t, 0.5 * (1 - t)], axis=1)
     clip = hand.animate(table, fps=24)
     rng = np.random.default_rng(3)
-    noisy = clip.points + rng.normal(size=clip.points.shape) * 4e-3 * hand.body.diagonal
+    noisy = clip.points + rng.normal(size=clip.points.shape) * 1e-3 * hand.body.diagonal
     markers = np.arange(0, clip.points.shape[1], 20)
     frames = noisy[:, markers].copy()
-    frames[3, 4:] = np.nan
+    frames[3, 8:] = np.nan
     rough, smooth = (hand.fit(frames, markers=markers, smoothness=s).weights for s in (0.0, 1e-3))
     error = [np.abs(found.values - table).mean() for found in (rough, smooth)]
-    assert error[1] < 0.7 * error[0]
+    assert error[1] < 0.5 * error[0]
     whole = hand.fit(clip)
     assert whole.weights.fps == 24
     np.testing.assert_allclose(whole.weights.values, table, atol=5e-3)
@@ -210,7 +214,9 @@ def test_the_command_writes_sliders_that_blend_takes(tmp_path, monkeypatch, caps
     assert again.fps == pytest.approx(24)
     for found in (again, pliant.read_animation("fitted.glb")):
         np.testing.assert_allclose(found.points, clip.points, atol=2e-3 * clip.shape.diagonal)
-    rows = [f"{f},{v},{','.join(map(str, clip.points[f, v]))}" for f in range(3) for v in range(0, 500, 9) if (f + v) % 5]
+    rows = [
+        f"{f},{v},{','.join(map(str, clip.points[f, v]))}" for f in range(3) for v in range(0, 500, 9) if (f + v) % 5
+    ]
     (tmp_path / "markers.csv").write_text("frame,vertex,x,y,z\n" + "\n".join(rows))
     assert main(["fit", "rig.glb", "markers.csv", "-o", "found.json", "--json"]) == 0
     said = json.loads(capsys.readouterr().out)

@@ -15,7 +15,7 @@ from pliant.core.topology import Floats, Ints
 from pliant.io.source import PathLike, Source
 from pliant.io.weight_tables import cells_of
 
-COLUMNS = ("vertex", "x", "y", "z")
+MARKER_COLUMNS = ("vertex", "x", "y", "z")
 
 
 def read_markers(path: PathLike) -> tuple[Ints, Floats]:
@@ -23,10 +23,11 @@ def read_markers(path: PathLike) -> tuple[Ints, Floats]:
     source = Source(Path(path))
     rows = list(cells_of(source))
     header = [cell.lower() for cell in rows[0][1]] if rows else []
-    missing = [name for name in COLUMNS if name not in header]
+    missing = [name for name in MARKER_COLUMNS if name not in header]
     if missing:
-        raise source.error(f"has no column {missing[0]}; expected a header with {', '.join(COLUMNS)}, and frame or not")
-    at = [header.index(name) for name in COLUMNS]
+        names = ",".join(MARKER_COLUMNS)
+        raise source.error(f"has no column {missing[0]}; expected the header {names}, or frame,{names}")
+    at = [header.index(name) for name in MARKER_COLUMNS]
     frame_column = header.index("frame") if "frame" in header else None
     entries = []
     for line, cells in rows[1:]:

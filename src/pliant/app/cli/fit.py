@@ -94,10 +94,10 @@ def _fit(options: argparse.Namespace) -> int:
     if options.json:
         say_json(facts)
     elif not options.quiet:
-        error, linear = (f"{each[worst] / shapes.base.diagonal:.2%}" for each in (found.errors, found.linear_errors))
+        near, linear = (f"{each[worst] / shapes.base.diagonal:.2%}" for each in (found.errors, found.linear_errors))
         frames = f"{len(found.weights)} frame" + "s" * (len(found.weights) > 1)
         say(f"{frames}, {len(found.weights.names)} sliders; {seconds:.1f} s")
-        say(f"at most {error} of the diagonal from what was seen (linear blending: {linear})")
+        say(f"at most {near} of the diagonal from what was seen (linear blending: {linear})")
         if failed:
             say(f"{len(failed)} frames did not converge, the first of them frame {failed[0]}")
         say(str(written[0]))

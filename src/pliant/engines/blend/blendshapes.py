@@ -32,13 +32,13 @@ from pliant.engines.blend.body import SpringBody, spring_body
 from pliant.engines.blend.contacts import make_contact_solver, pose_in_contact, poses_in_contact
 from pliant.engines.blend.derived_names import GivenCombinations, GivenInBetweens
 from pliant.engines.blend.equilibrium import SolveOptions, Watch
-from pliant.engines.blend.fit import Fit, fit, observed
+from pliant.engines.blend.fit import SliderFit, fit
 from pliant.engines.blend.interior import fill_parts
-from pliant.engines.blend.jacobian import FreeDerivative, Jacobian, LoadedDerivative, slider_chain
+from pliant.engines.blend.jacobian import Jacobian, jacobian_at
 from pliant.engines.blend.options import BlendOptions, InteriorMethod, Method, Model, impossible
 from pliant.engines.blend.pulls import ExternalLoad, Pull, listed, read_load
 from pliant.engines.blend.sliders import RigSliders
-from pliant.engines.blend.springs import CorotatedRest, SpringKind, Springs, positive_factors
+from pliant.engines.blend.springs import SpringKind, Springs, positive_factors
 from pliant.engines.blend.statics import STATIC_TOLERANCE, StaticSolver
 from pliant.geometry.regions import Region, vertex_weight
 from pliant.geometry.spatial import SurfaceTree
@@ -281,23 +281,8 @@ class Blendshapes(Displayed):
         pulls, pinned: as in `solve`; they stay where they are. method, accuracy: of the pose, by default to machine
         precision, since the derivative is that of an equilibrium.
         """
-        row = self._row(weights)
-        w, load, options = self.weights(row), read_load(self, listed(pulls), pinned), SolveOptions.of(method, accuracy, None)
-        statics = self.statics
-        outcome = statics.outcome(
-            self.body.network, w, statics.start(w, accuracy), self.body.rest(w), None, options
-        )
-        free = FreeDerivative(self.body, w, outcome.x)
-        chain = slider_chain(self, row)
-        if not load:
-            return Jacobian(self, statics.pose(outcome, w), free, chain)
-        world, rest = statics.unloaded(w, outcome.x)
-        network, x = statics.loaded(load, world)
-        outcome = statics.outcome(network, w, x, rest, load.force, options)
-        if not isinstance(rest, CorotatedRest):
-            raise InputError('pulls have no derivative with model="paper"; use model="turned"', argument="pulls")
-        loaded = LoadedDerivative(free, network, load.vertices, outcome.x, rest)
-        return Jacobian(self, statics.pose(outcome, None), loaded, chain)
+        load = read_load(self, listed(pulls), pinned)
+        return jacobian_at(self, self._row(weights), load, SolveOptions.of(method, accuracy, None))
 
     def fit(
         self,
@@ -310,7 +295,7 @@ class Blendshapes(Displayed):
         smoothness: float = 0.0,
         accuracy: float = 1e-4,
         progress: Callable[[int, int], None] | None = None,
-    ) -> Fit:
+    ) -> SliderFit:
         """Sliders, and a rigid motion, for which the shape is where it was seen; see `pliant.engines.blend.fit`.
 
         target: a mesh with the rig's vertices, or points (n, 3); with other points a scan, which need not be aligned;
@@ -322,28 +307,15 @@ class Blendshapes(Displayed):
         smoothness: of a clip in time: cost of a second difference of 1, in the same unit.
         accuracy: change of the sliders at which a fit has converged.
         """
-        positive_number(accuracy, "accuracy")
-        for name, value in (("sparsity", sparsity), ("smoothness", smoothness)):
-            if not (isinstance(value, (int, float)) and np.isfinite(value) and value >= 0):
-                raise InputError(f"{name} is {value!r}; expected a number, 0 or more", argument=name)
-        limits = as_array(bounds, "bounds", np.float64)
-        count = len(self.sliders.names)
-        if limits.shape not in ((2,), (count, 2)) or not (limits[..., 0] <= limits[..., 1]).all():
-            raise InputError(
-                f"bounds have shape {limits.shape}; expected lowest and highest, or ({count}, 2)", argument="bounds"
-            )
-        low, high = np.broadcast_to(limits, (count, 2)).T
-        seen, fps = observed(self, target, markers)
         return fit(
             self,
-            seen,
-            low=low,
-            high=high,
+            target,
+            markers=markers,
+            bounds=bounds,
             rigid=rigid,
             sparsity=sparsity,
             smoothness=smoothness,
             accuracy=accuracy,
-            fps=fps,
             progress=progress,
         )
 

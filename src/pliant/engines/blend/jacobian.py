@@ -27,15 +27,16 @@ from numpy.typing import ArrayLike
 
 from pliant.core import rotations
 from pliant.core.clips import Pose
-from pliant.core.errors import InputError
+from pliant.core.errors import InputError, LinearSolveError
 from pliant.core.topology import Floats, Ints
 from pliant.core.values import Displayed, as_array
 from pliant.engines.blend import kernels
 from pliant.engines.blend.body import SpringBody
-from pliant.engines.blend.equilibrium import Network
+from pliant.engines.blend.equilibrium import Network, SolveOptions
+from pliant.engines.blend.pulls import ExternalLoad
 from pliant.engines.blend.springs import CorotatedRest, Rest
 from pliant.engines.blend.stiffness import spring_blocks, stiffness
-from pliant.numerics.linalg import Factorization, LinearSolveError, factorize
+from pliant.numerics.linalg import Factorization, factorize
 
 if TYPE_CHECKING:
     from pliant.engines.blend.blendshapes import Blendshapes
@@ -84,6 +85,23 @@ class Jacobian(Displayed):
         return found
 
 
+def jacobian_at(rig: Blendshapes, row: Floats, load: ExternalLoad, options: SolveOptions) -> Jacobian:
+    """At sliders (shapes,), under a load or none."""
+    w, statics, chain = rig.weights(row), rig.statics, slider_chain(rig, row)
+    start = statics.start(w, options.accuracy)
+    outcome = statics.outcome(rig.body.network, w, start, rig.body.rest(w), None, options)
+    free = FreeDerivative(rig.body, w, outcome.x)
+    if not load:
+        return Jacobian(rig, statics.pose(outcome, w), free, chain)
+    world, rest = statics.unloaded(w, outcome.x)
+    if not isinstance(rest, CorotatedRest):
+        raise InputError('pulls have no derivative with model="paper"; use model="turned"', argument="pulls")
+    network, x = statics.loaded(load, world)
+    outcome = statics.outcome(network, w, x, rest, load.force, options)
+    loaded = LoadedDerivative(free, network, load.vertices, outcome.x, rest)
+    return Jacobian(rig, statics.pose(outcome, None), loaded, chain)
+
+
 def slider_chain(rig: Blendshapes, row: Floats) -> Floats:
     """(shapes - 1, sliders) the derivative of the shapes' weights by the sliders, at sliders (shapes,)."""
     numbers = [rig.shapes.names.index(name) for name in rig.sliders.names]
@@ -114,7 +132,7 @@ class FreeDerivative:
 
     @cached_property
     def forces(self) -> Floats:
-        """(n, 3, shapes - 1) the forces that a change of the weights leaves, with the unknown vertices where they are."""
+        """(n, 3, shapes - 1) the forces that a change of the weights leaves where the unknown vertices stay."""
         body, network = self.body, self.body.network
         edges, ones = network.springs.edges, np.ones(len(network.springs.edges))
         found = np.empty((network.count, 3, len(self.weights) - 1))
@@ -133,28 +151,21 @@ class FreeDerivative:
     def _spring_forces(self, s: int) -> Floats:
         """(q, 3) the change of each spring's force with the weight of shape s, through its rest vector."""
         body, springs, rest = self.body, self.body.springs, self.rest
-        change = np.zeros((len(springs.edges), 3))
         if body.model == "paper":
             by_length = np.where(rest.lengths > 0, springs.rest[s] - springs.rest[0], 0.0)
-            change = -(springs.stiffness * by_length)[:, None] * self._along
-            return change
-        i, j = springs.edges.T
-        at = np.flatnonzero(body.moves[i, s] | body.moves[j, s])
-        i, j = i[at], j[at]
-        own = 0.5 * (body.rotvecs[s, i] + body.rotvecs[s, j])
-        total = self._rotvecs[at]
-        local = kernels.rotated(body.points[s, i] - body.points[s, j], own, -1.0) - (body.points[0, i] - body.points[0, j])
-        v = body.vectors(self.weights)[at]
-        by_vector = kernels.rotated(local, total, 1.0) + np.cross(left_jacobian(total, own), v)
-        u, p, d = self._along[at], rest.directions[at], self.x[i] - self.x[j]
-        r, k, mu = rest.lengths[at], springs.stiffness[at, None], rest.direction_stiffness
-        stretched = (p * by_vector).sum(axis=1)[:, None]
-        turned = (by_vector - stretched * p) / np.maximum(r, 1e-300)[:, None]
-        turned[r <= 0] = 0
-        change[at] = -k * (
-            u * stretched + mu * (p * (d * turned).sum(axis=1)[:, None] + (d * p).sum(axis=1)[:, None] * turned)
+            return -(springs.stiffness * by_length)[:, None] * self._along
+        return kernels.rest_forces(
+            body.points,
+            body.rotvecs,
+            body.moves,
+            s,
+            springs.edges,
+            self.x,
+            self._blended,
+            body.vectors(self.weights),
+            springs.stiffness,
+            rest.direction_stiffness,
         )
-        return change
 
     @cached_property
     def _along(self) -> Floats:
@@ -163,27 +174,25 @@ class FreeDerivative:
         return kernels.lengths_and_directions(self.x[edges[:, 0]] - self.x[edges[:, 1]])[1]
 
     @cached_property
-    def _rotvecs(self) -> Floats:
-        """(q, 3) the blended rotation vectors of the springs."""
-        edges = self.body.springs.edges
-        blended = self.body.blended_rotvecs(self.weights)
-        return 0.5 * (blended[edges[:, 0]] + blended[edges[:, 1]])
+    def _blended(self) -> Floats:
+        """(n, 3) the blended rotation vectors of the vertices."""
+        return self.body.blended_rotvecs(self.weights)
 
     # From the unknown vertices to the world
 
     @cached_property
-    def _turn(self) -> Floats:
+    def _rotation(self) -> Floats:
         """(n, 3, 3) the rotation of each vertex's part into the world."""
         frames = self.body.frames
-        turn = rotations.matrix(rotations.exp(np.einsum("s,spk->pk", self.weights, frames.rotvecs)))
-        turn[~frames.free] = np.eye(3)
-        found: Floats = turn[frames.part]
+        rotation = rotations.matrix(rotations.exp(np.einsum("s,spk->pk", self.weights, frames.rotvecs)))
+        rotation[~frames.free] = np.eye(3)
+        found: Floats = rotation[frames.part]
         return found
 
     def carried(self, weights: Floats) -> Floats:
         """(n, 3, k) how the world moves with changes (shapes - 1, k) of the weights, the unknown vertices fixed."""
         frames, body = self.body.frames, self.body
-        placed = np.einsum("nab,nb->na", self._turn, body.centred(self.x) - frames.centres[0][frames.part])
+        placed = np.einsum("nab,nb->na", self._rotation, body.centred(self.x) - frames.centres[0][frames.part])
         rotvec = np.einsum("s,spk->pk", self.weights, frames.rotvecs)
         rotvecs = np.einsum("sm,spk->mpk", weights, frames.rotvecs[1:])
         centres = np.einsum("sm,spk->mpk", weights, frames.centres[1:] - frames.centres[0])
@@ -202,11 +211,11 @@ class FreeDerivative:
 
     def placed(self, change: Floats) -> Floats:
         """(n, 3, k) changes in the base's frame as changes in the world."""
-        return np.einsum("nab,nbk->nak", self._turn, self._centred(change))
+        return np.einsum("nab,nbk->nak", self._rotation, self._centred(change))
 
     def unplaced(self, gradient: Floats) -> Floats:
         """(n, 3) a gradient by the world's points as one by those in the base's frame: the transpose of `placed`."""
-        z = np.einsum("nab,na->nb", self._turn, gradient)
+        z = np.einsum("nab,na->nb", self._rotation, gradient)
         for members, loose in self._loose:
             z[members] -= z[loose].sum(axis=0) / len(members)
         return z
@@ -278,8 +287,8 @@ class LoadedDerivative:
         k, mu = network.springs.stiffness[:, None], rest.direction_stiffness
         by_free = self.free.columns(weights)
         found = np.zeros_like(by_free)
-        held = np.setdiff1d(network.known[0], self.pulled)
-        found[held] = by_free[held]  # pins and static vertices go where they go without a load
+        fixed = np.setdiff1d(network.known[0], self.pulled)
+        found[fixed] = by_free[fixed]  # pins and static vertices go where they go without a load
         blocks = spring_blocks(network, self.x, rest)
         d = self.x[i] - self.x[j]
         u, p = (kernels.lengths_and_directions(vectors)[1] for vectors in (d, rest.vectors))
@@ -290,9 +299,10 @@ class LoadedDerivative:
             change = np.einsum("qab,qb->qa", blocks, by_ends) - k * u * (p * by_vector).sum(axis=1)[:, None]
             spin = np.zeros((network.count, 3))
             for end in (i, j):
-                turned, rotated = (np.einsum("qab,qb->qa", rest.rotations[end], w) for w in (by_vector, rest.vectors))
-                change -= 0.5 * mu * k * turned
-                np.add.at(spin, end, -0.5 * mu * k * (np.cross(turned, d) + np.cross(rotated, by_ends)))
+                R = rest.rotations[end]
+                by_rest, rotated = (np.einsum("qab,qb->qa", R, w) for w in (by_vector, rest.vectors))
+                change -= 0.5 * mu * k * by_rest
+                np.add.at(spin, end, -0.5 * mu * k * (np.cross(by_rest, d) + np.cross(rotated, by_ends)))
             forces = kernels.divergence(np.ascontiguousarray(change), ones, network.springs.edges, network.fans)
             right[:, m] = np.concatenate([forces[unknown].ravel(), spin.ravel()])
         found[unknown] = -self.factor.solve(right)[: 3 * len(unknown)].reshape(len(unknown), 3, -1)

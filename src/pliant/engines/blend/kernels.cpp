@@ -207,6 +207,37 @@ void blended_edges(In<double, 3> points, In<double, 3> rotvecs, In<bool, 2> move
     }
 }
 
+// J(ω) δ, J the left Jacobian of a rotation vector ω: the rotation by which exp(ω) rotates on when ω changes by δ.
+Vec3 left_jacobian(Vec3 rotvec, Vec3 change) {
+    const double angle2 = dot(rotvec, rotvec), angle = std::sqrt(angle2);
+    const bool small = angle < 1e-3;
+    const double first = small ? 0.5 - angle2 / 24 : (1 - std::cos(angle)) / angle2;
+    const double second = small ? 1.0 / 6 - angle2 / 120 : (angle - std::sin(angle)) / (angle * angle2);
+    const Vec3 once = cross(rotvec, change);
+    return change + first * once + second * cross(rotvec, once);
+}
+
+void rest_forces(In<double, 3> points, In<double, 3> rotvecs, In<bool, 2> moves, int64_t s, In<int64_t, 2> edges,
+                 In<double, 2> x, In<double, 2> blended, In<double, 2> vectors, In<double, 1> k, double mu,
+                 Out<double, 2> forces, int64_t begin, int64_t end) {
+    for (int64_t q = begin; q < end; ++q) {
+        const int64_t i = edges(q, 0), j = edges(q, 1);
+        Vec3 force = {0.0, 0.0, 0.0};
+        if (moves(i, s) || moves(j, s)) {
+            const Vec3 own = 0.5 * (vector(rotvecs, s, i) + vector(rotvecs, s, j));
+            const Vec3 total = 0.5 * (row3(blended, i) + row3(blended, j)), v = row3(vectors, q);
+            const Vec3 base = vector(points, 0, i) - vector(points, 0, j);
+            const Vec3 local = rotated(vector(points, s, i) - vector(points, s, j), -own) - base;
+            const Vec3 change = rotated(local, total) + cross(left_jacobian(total, own), v);
+            const double r = std::max(norm(v), SMALLEST);
+            const Vec3 d = row3(x, i) - row3(x, j), p = v / r;
+            const Vec3 across = (change - dot(p, change) * p) / r;
+            force = (dot(p, change) / std::max(norm(d), SMALLEST)) * d + mu * (dot(d, across) * p + dot(d, p) * across);
+        }
+        store(forces, q, -k(q) * force);
+    }
+}
+
 void lengths_and_directions(In<double, 2> vectors, Out<double, 1> lengths, Out<double, 2> directions, int64_t begin,
                             int64_t end) {
     for (int64_t q = begin; q < end; ++q) {
@@ -285,6 +316,7 @@ EXPORT(springs_energy_and_gradient, energy_and_gradient)
 EXPORT(springs_fit_rotations, fit_rotations)
 EXPORT(springs_corotated_energy_and_gradient, corotated_energy_and_gradient)
 EXPORT(springs_blended_edges, blended_edges)
+EXPORT(springs_rest_forces, rest_forces)
 EXPORT(springs_lengths_and_directions, lengths_and_directions)
 EXPORT(springs_rotated_edges, rotated_edges)
 EXPORT(springs_rotated_vectors, rotated_vectors)

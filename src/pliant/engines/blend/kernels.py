@@ -71,6 +71,20 @@ def blended_edges(
     return vectors
 
 
+def rest_forces(
+    points: Floats, rotvecs: Floats, moves: NDArray[np.bool_], shape: int, edges: Ints, x: Floats, blended: Floats,
+    vectors: Floats, k: Floats, mu: float,
+) -> Floats:  # fmt: skip
+    """(q, 3) how the springs' forces at x (n, 3) change with the weight of a shape, through their rest vectors.
+
+    points, rotvecs, moves: as in `blended_edges`, whose result `vectors` is; blended: (n, 3) blended rotation vectors.
+    """
+    forces = np.empty((len(edges), 3))
+    given = points, rotvecs, moves, shape, edges, x, blended, vectors, k, mu, forces
+    in_threads(lambda a, b: native.springs_rest_forces(given, a, b), len(edges), SPRINGS)
+    return forces
+
+
 def lengths_and_directions(vectors: Floats) -> tuple[Floats, Floats]:
     """Lengths (q,) of vectors (q, 3), and the unit vectors along them; zero for a zero vector."""
     lengths, directions = np.empty(len(vectors)), np.empty((len(vectors), 3))
