@@ -1,4 +1,4 @@
-"""Sliders of a face found again: from 60 markers in each frame of a clip, and from a scan with noise and a fifth missing.
+"""Sliders of a face found again: from 60 markers in each frame of a clip, and from a scan of four fifths, with noise.
 
     python benchmarks/fit.py [--data FOLDER] [--frames 12]
 
