@@ -102,7 +102,7 @@ class Scheme:
         bones, unit = self.body.bones, np.broadcast_to(rotations.IDENTITY, frames.quaternions.shape)
         for t in np.arange(1, SUBSTEPS) / SUBSTEPS:
             heads, tails = (1 - t) * bones.heads + t * frames.heads, (1 - t) * bones.tails + t * frames.tails
-            yield Frames(heads, tails, rotations.slerp(unit, frames.quaternions, np.full(1, t)))
+            yield Frames(heads, tails, rotations.slerp(unit, frames.quaternions, np.full(1, t)), frames.joints)
         yield frames
 
 

@@ -28,7 +28,9 @@ from .engines.blend import Blendshapes as Blendshapes, Pull as Pull
 from .engines.simulate import (
     ElasticBody as ElasticBody,
     ElasticPose as ElasticPose,
+    Flexion as Flexion,
     Material as Material,
+    Muscle as Muscle,
     Rod as Rod,
     RodPose as RodPose,
     Simulation as Simulation,

@@ -4,5 +4,6 @@ from .app.scene import ElasticScene as ElasticScene
 from .body import ElasticBody as ElasticBody, ElasticPose as ElasticPose
 from .dynamics import BodyState as BodyState
 from .material import Material as Material
+from .muscles import Flexion as Flexion, Muscle as Muscle
 from .rod import Rod as Rod, RodPose as RodPose
 from .simulation import Simulation as Simulation

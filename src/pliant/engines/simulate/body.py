@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -37,10 +37,12 @@ from pliant.engines.simulate.cuts import Foreign
 from pliant.engines.simulate.diffusion import RotationWeights, diffuse
 from pliant.engines.simulate.discretisation import discretise
 from pliant.engines.simulate.dynamics import BodyState, Forces
+from pliant.engines.simulate.fibres import Contraction, Fibres, find_fibres
 from pliant.engines.simulate.interior import enclosed_volume
 from pliant.engines.simulate.material import Material
 from pliant.engines.simulate.mls import Interpolation, mls
 from pliant.engines.simulate.multigrid import Hierarchy, Preconditioner, build_multigrid
+from pliant.engines.simulate.muscles import Muscle
 from pliant.engines.simulate.nodes import SUPPORT_FACTOR, Nodes, sample_nodes
 from pliant.engines.simulate.options import SimulateOptions, StaticOptions, StretchLimit
 from pliant.engines.simulate.quadrature import Quadrature
@@ -88,6 +90,10 @@ class ElasticPose(Pose):
     """Elastic, in the units of Young's modulus times volume."""
     nodes: Floats | None = None
     """(n, 3) where the nodes are."""
+    activation: Floats = field(default_factory=lambda: np.zeros(0))
+    """(m,) of muscles."""
+    shortening: Floats = field(default_factory=lambda: np.zeros(0))
+    """(m,) share by which their fibres are shorter than at rest, in the mean."""
 
 
 class ElasticBody(Displayed):
@@ -132,7 +138,7 @@ class ElasticBody(Displayed):
         cut = np.ones(len(rows.weights)) if foreign is None else foreign.stiffness(rows.functions, rows.points)
         self.cut: Floats = locked(cut)
         """(rows,) what is left of the stiffness of flesh that overlaps without belonging together."""
-        self.operator, self.mass = self._filled()
+        self._fill()
         K = laplacian(rows.functions, self.cut * rows.weights)
         table, loose = diffuse(K, self.nodes, samples.blend, self._skin())
         self.loose = locked(loose)
@@ -189,19 +195,35 @@ class ElasticBody(Displayed):
         rows = self.samples.blend[len(self.samples) - len(added) :].toarray()
         self.node_weights = RotationWeights.of(np.concatenate([table, rows]))
 
-    def _filled(self) -> tuple[CorotatedOperator, Floats]:
-        """The operator that the material makes, and the mass (n,) of the nodes."""
-        mesh, rows = self.shape if isinstance(self.shape, Mesh) else None, self.discretisation
-        made = material_at(rows.points, self.material, mesh=mesh, skeleton=self.skeleton)
-        return rows.operator(self.cut * made.lam, self.cut * made.mu), rows.mass(made.density)
+    def _fill(self) -> None:
+        """The operator that the material makes, the mass (n,) of the nodes, and Young's modulus (q,)."""
+        rows = self.discretisation
+        made = material_at(rows.points, self.material, mesh=self._mesh, skeleton=self.skeleton)
+        self.operator: CorotatedOperator = rows.operator(self.cut * made.lam, self.cut * made.mu)
+        self.mass, self.young = rows.mass(made.density), locked(made.young[: len(self.quadrature)])
+        self._fibres: Fibres | None = None
+
+    @property
+    def _mesh(self) -> Mesh | None:
+        return self.shape if isinstance(self.shape, Mesh) else None
 
     def with_material(self, material: Materials) -> ElasticBody:
         """The same body made of something else: as a new one would be, in a tenth of the time."""
         other = copy(self)
         other.material = material
-        other.operator, other.mass = other._filled()
+        other._fill()
         other.multigrid = other._multigrid()
         return other
+
+    def fibres(self, muscles: Sequence[Muscle] = (), fps: float | None = None) -> Fibres:
+        """Where muscles pull; those that were asked for last are kept. fps: of the motion that they act in."""
+        known = self._fibres
+        if known is None or known.muscles != tuple(muscles) or known.fps != fps:
+            known = self._fibres = find_fibres(
+                muscles, self.operator, self.quadrature.points, self.young, mesh=self._mesh, skeleton=self.skeleton,
+                fps=fps,
+            )  # fmt: skip
+        return known
 
     def _multigrid(self) -> Hierarchy:
         return build_multigrid(self.operator, self.discretisation.nodes, self.mass, self.leash, self.loose)
@@ -225,7 +247,8 @@ class ElasticBody(Displayed):
         return self.multigrid.preconditioner(0.0, 1.0)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name not in ("static", "contact_surface")}
+        kept = {name: value for name, value in vars(self).items() if name not in ("static", "contact_surface")}
+        return kept | {"_fibres": None}
 
     # Poses
 
@@ -234,24 +257,28 @@ class ElasticBody(Displayed):
         pose: SkeletonPose,
         *,
         gravity: Any = None,
+        muscles: Sequence[Muscle] = (),
+        time: float = 0.0,
         accuracy: float = StaticOptions.accuracy,
         iterations: int = StaticOptions.iterations,
         stretch_limit: StretchLimit = SimulateOptions.stretch_limit,
     ) -> ElasticPose:
         """The shape at rest in a pose of the skeleton, in one step and whatever came before.
 
-        gravity: a vector, or an acceleration down the shape's up axis. accuracy: what strains may lack. iterations: at
-        most. stretch_limit: as in `simulate`.
+        gravity: a vector, or an acceleration down the shape's up axis. muscles: `pliant.Muscle`s, as they are activated
+        at a time in seconds. accuracy: what strains may lack. iterations: at most. stretch_limit: as in `simulate`.
         """
         frames = self.frames_of(pose)
         how = StaticOptions(accuracy, iterations)
         SimulateOptions.check(stretch_limit=stretch_limit)
-        load = self.mass[: self.nodes.free, None] * self.gravity(gravity)
+        fibres = self.fibres(muscles)
         start, posed = self.carried(frames, 0), self.posed(frames, 0)
+        pull = fibres.contraction(time, frames.joints[0], posed.R)
+        load = self.mass[: self.nodes.free, None] * self.gravity(gravity) + pull.load
         found = balanced(posed, start, load, self.leash, self.static, self.limits(stretch_limit), how)
-        return self._result(found, posed.R)
+        return self._result(found, posed.R, fibres, pull)
 
-    def _result(self, found: Balance, R: Floats) -> ElasticPose:
+    def _result(self, found: Balance, R: Floats, fibres: Fibres, pull: Contraction) -> ElasticPose:
         strain, stretch = self.operator.strains(found.x, R)
         volume, inverted = float(self.operator.weights @ stretch) / self.volume, self.inverted(stretch)
         message = "" if found.converged else f"stopped after {found.iterations} iterations, short by {found.strain:.1e}"
@@ -264,8 +291,10 @@ class ElasticBody(Displayed):
             inverted=inverted,
             message=message,
             volume=volume,
-            energy=self.operator.energy(strain) + found.further_energy,
+            energy=self.operator.energy(strain - pull.strain) + found.further_energy,
             nodes=locked(found.x),
+            activation=locked(pull.activation),
+            shortening=locked(fibres.shortening(found.x)),
         )
 
     # Motion
@@ -282,6 +311,7 @@ class ElasticBody(Displayed):
         damping: float = SimulateOptions.damping,
         drag: float = SimulateOptions.drag,
         forces: Forces = None,
+        muscles: Sequence[Muscle] = (),
         obstacles: Iterable[Any] = (),
         friction: float | None = SimulateOptions.friction,
         self_contact: bool = SimulateOptions.self_contact,
@@ -307,8 +337,8 @@ class ElasticBody(Displayed):
         pace = Pace.of(motion, dt, fps, hold)
         steps = states(
             self, motion, pace, start, resume, following, obstacles, friction or 0.0, self_contact, pre_roll,
-            gravity=gravity, damping=damping, drag=drag, forces=forces, accuracy=accuracy,
-            stretch_limit=stretch_limit,
+            gravity=gravity, damping=damping, drag=drag, forces=forces, fibres=self.fibres(muscles, motion.fps),
+            accuracy=accuracy, stretch_limit=stretch_limit,
         )  # fmt: skip
         return States(self, motion, pace, steps, report, 0 if resume is None else round(resume.time * pace.fps))
 
@@ -318,17 +348,16 @@ class ElasticBody(Displayed):
 
         dt: the longest step, in seconds. fps: of the clip; the motion's, but no finer than the steps. hold: seconds to
         go on in the last pose; pre_roll: seconds in which bones come from rest to the first pose before the clip.
-        gravity: a vector, or an acceleration down the up axis. damping: seconds, the viscosity
-        over the stiffness; drag: per second, against the motion of the bones. forces: (vertices, 3), or a function of
-        time and points that gives them. obstacles, friction: what it meets, as in `pliant.contact`; self_contact:
-        whether it does not pass through itself. start: a state to go on from, else the static shape of the first pose,
-        in contact, moving with the bones (following) or at rest.
-        resume: the state of a frame of this same simulation, to go on as if it had never stopped, bit for bit.
-        accuracy: what a step's solve may lack, over what the step changes. stretch_limit: share by which flesh may
-        stretch beyond what its bones impose, or "none". report: called with the number of frames done, and of all.
-        Where the motion jumps, flesh starts anew, with a warning. A simulation that flies apart ends with the
-        frames before, a warning, and `stopped`; one whose flesh fails (its volume, or what is turned inside out) is not
-        called converged, and warns.
+        gravity: a vector, or an acceleration down the up axis. damping: seconds, the viscosity over the stiffness;
+        drag: per second, against the motion of the bones. forces: (vertices, 3), or a function of time and points that
+        gives them. muscles: `pliant.Muscle`s that act meanwhile. obstacles, friction: what it meets, as in
+        `pliant.contact`; self_contact: whether it does not pass through itself. start: a state to go on from, else the
+        static shape of the first pose, in contact, moving with the bones (following) or at rest. resume: the state of a
+        frame of this same simulation, to go on as if it had never stopped, bit for bit. accuracy: what a step's solve
+        may lack, over what the step changes. stretch_limit: share by which flesh may stretch beyond what its bones
+        impose, or "none". report: called with the number of frames done, and of all. Where the motion jumps, flesh
+        starts anew, with a warning. A simulation that flies apart ends with the frames before, a warning, and
+        `stopped`; one whose flesh fails (its volume, or what is turned inside out) is not called converged, and warns.
         """
         return self.states(*arguments, **options).clip()
 
@@ -363,9 +392,7 @@ class ElasticBody(Displayed):
     def carried(self, frames: Frames, frame: int) -> Floats:
         """(n, 3) the nodes as the bones carry them along; the bones' samples at their positions."""
         x = self.node_weights.carried(self.nodes.points, *frames.transforms(self.bones, frame))
-        x[self.nodes.free :] = self.samples.posed(
-            Frames(frames.heads[[frame]], frames.tails[[frame]], frames.quaternions[[frame]])
-        )[0]
+        x[self.nodes.free :] = self.samples.posed(frames.chosen(slice(frame, frame + 1)))[0]
         return x
 
     def embed(self, x: Floats) -> Floats:

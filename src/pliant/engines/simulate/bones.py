@@ -119,7 +119,8 @@ class Bones(Value):
         followed = np.flatnonzero(self.child >= 0)
         tails[:, followed] = spot[:, self.child[followed]]
         straight = rotations.rotate(moved, self.tails - self.heads)
-        return Frames(heads, tails, rotations.multiply(rotations.between(straight, tails - heads), moved))
+        q = rotations.multiply(rotations.between(straight, tails - heads), moved)
+        return Frames(heads, tails, q, quaternions)
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,6 +133,12 @@ class Frames:
     """(f, b, 3)"""
     quaternions: Floats
     """(f, b, 4) rotation since rest, signs consistent along the skeleton."""
+    joints: Floats
+    """(f, j, 4) local rotations of the joints."""
+
+    def chosen(self, which: slice) -> Frames:
+        """Some of the frames."""
+        return Frames(self.heads[which], self.tails[which], self.quaternions[which], self.joints[which])
 
     def transforms(self, bones: Bones, frame: int) -> tuple[Floats, Floats]:
         """(b, 9) rotations and (b, 3) translations that move the flesh of bones from rest to a frame."""

@@ -4,9 +4,9 @@
 
 Damping never slows a rigid motion. Viscous stress is that of the strain's rate, β C:ε', each strain measured with the
 rotations of its own moment. Drag d acts on the motion against the positions c to which the bones alone would carry the
-flesh. The rotations R at the end of a step are known from the skeleton, so each step is linear, and nothing lags. Where
-its answer is beyond strain limits (`pliant.engines.simulate.strain_limits`), their energy is part of E, and the stage
-is solved by Newton's method.
+flesh. Muscles (`pliant.engines.simulate.fibres`) are among the external forces. The rotations R at the end of a step
+are known from the skeleton, so each step is linear, and nothing lags. Where its answer is beyond strain limits
+(`pliant.engines.simulate.strain_limits`), their energy is part of E, and the stage is solved by Newton's method.
 
 A step h is TR-BDF2 (Bank et al. 1985): a trapezoidal stage up to γ h, γ = 2 - √2, then one of BDF2 over both. In both,
 a quantity y (x, its velocity, ε, c) and its rate y' at the stage's end hold ``y = ŷ + g y'``, g = h (1 - √½), with
@@ -46,6 +46,7 @@ from pliant.core.errors import InputError
 from pliant.core.topology import Floats
 from pliant.engines.simulate.bones import Frames
 from pliant.engines.simulate.conjugate_gradients import ErrorScale, Posed, Solved, refine, strain_scale
+from pliant.engines.simulate.fibres import Fibres
 from pliant.engines.simulate.multigrid import Preconditioner
 from pliant.engines.simulate.newton import limited
 from pliant.engines.simulate.options import SimulateOptions, StaticOptions, StretchLimit
@@ -121,6 +122,10 @@ class BodyState:
     """(q, 6)"""
     carried_rate: Floats = field(kw_only=True)
     """(n, 3)"""
+    activation: Floats = field(default_factory=lambda: np.zeros(0), kw_only=True)
+    """(m,) of muscles."""
+    shortening: Floats = field(default_factory=lambda: np.zeros(0), kw_only=True)
+    """(m,) share by which their fibres are shorter than at rest, in the mean."""
 
     def to_arrays(self) -> dict[str, Any]:
         """Plain numbers, strings and arrays, for `numpy.savez`; those of contact have `CONTACT` before their names."""
@@ -172,13 +177,14 @@ class Stepper:
         damping: float = SimulateOptions.damping,
         drag: float = SimulateOptions.drag,
         forces: Forces = None,
+        fibres: Fibres | None = None,
         collisions: Collisions | None = None,
         accuracy: float = SimulateOptions.accuracy,
         stretch_limit: StretchLimit = SimulateOptions.stretch_limit,
     ) -> None:
         self.body, self.h, self.g, self.forces = body, step, DIAGONAL * step, forces
         self.damping, self.drag, self.viscous = damping, drag, damping / self.g
-        self.collisions = collisions
+        self.collisions, self.fibres = collisions, body.fibres() if fibres is None else fibres
         self.mass = body.mass[: body.nodes.free, None]
         self.weight = self.mass * body.gravity(gravity)
         inertia = 1 / self.g**2 + drag / self.g
@@ -247,7 +253,8 @@ class Stepper:
             moving[:free] = x[:free] + after * velocity
             strains.append(body.operator.strains(moving, R_frame)[0])
         strain_rate = _rate(strains, times)
-        force = self._load(time, x) - self.drag * self.mass * (velocity - rate[:free])
+        pull = self.fibres.contraction(time, frames.joints[0], R[0])
+        force = self._load(time, x) + pull.load - self.drag * self.mass * (velocity - rate[:free])
         force -= self.leash * ((x - carried[0])[:free] + self.damping * (velocity - rate[:free]))
         force -= body.operator.forces(x, R[0], UNSTRAINED - self.damping * strain_rate)
         if contact is not None and self.collisions is not None:
@@ -258,7 +265,7 @@ class Stepper:
             stressed = limits.at(x)
             force, energy = force - limits.forces(stressed), stressed.energy
         rates = strain, strain_rate, carried[0], rate
-        return Stage(time, x, velocity, force / self.mass, *rates, stretch, 0, True, None, energy)
+        return Stage(time, x, velocity, force / self.mass, *rates, stretch, 0, True, None, energy, pull)
 
     @property
     def passes_itself(self) -> bool:
@@ -273,9 +280,10 @@ class Stepper:
         posed, carried = body.posed(frames, 0), body.carried(frames, 0)
         along = [carried] if path is None else [body.carried(path, k) for k in range(len(path.quaternions))]
         known = collisions.lead(along)
+        load = self.weight + self.fibres.contraction(time, frames.joints[0], posed.R).load
 
         def left(x: Floats) -> Floats:
-            return self.weight - body.operator.forces(x, posed.R) - self.leash * (x - carried)[: body.nodes.free]
+            return load - body.operator.forces(x, posed.R) - self.leash * (x - carried)[: body.nodes.free]
 
         unsolved = Solved(np.zeros((body.nodes.free, 3)), 0, 0.0, 0.0, strain_scale(posed, 1.0))
         for _ in range(STATIC_CONTACT_ROUNDS):
@@ -336,8 +344,9 @@ class Stepper:
         x = carried.copy()
         x[:free] = coasting + (carried - start.carried - span * start.carried_rate)[:free]
         x[:free][body.loose] = carried[:free][body.loose]
-        load = self._load(time, x)
         posed = body.posed(frames, frame)
+        pull = self.fibres.contraction(time, frames.joints[frame], posed.R)
+        load = self._load(time, x) + pull.load
         shift = UNSTRAINED + self.viscous / self.stiffness * known.strain
         load = load + self.drag * self.mass * (carried - known.carried)[:free] / self.g
         load += self.leash * (self.stiffness * carried + self.viscous * (known.x - known.carried))[:free]
@@ -369,7 +378,7 @@ class Stepper:
         in_contact = None if contact is None else contact.settled(x)
         reached = solved.strain <= self.accuracy
         stage = self._ended(time, x, known, posed.R, carried, solved.iterations, reached, in_contact)
-        return stage if limits is None else replace(stage, limit_energy=limits.at(x).energy)
+        return replace(stage, contraction=pull, limit_energy=0.0 if limits is None else limits.at(x).energy)
 
     def _scale(self, x: Floats, coasting: Floats) -> ErrorScale:
         """What the guess x (n, 3) of a stage changes against coasting, or what is too little to matter."""
@@ -418,13 +427,14 @@ class Stepper:
         state = BodyState(
             end.time, end.nodes, end.velocity, end.strain, end.carried,
             volume=volume,
-            energy=body.operator.energy(end.strain) + leashed + end.limit_energy + pressed,
+            energy=body.operator.energy(end.strain - end.contraction.strain) + leashed + end.limit_energy + pressed,
             kinetic=kinetic,
             inverted=inverted,
             iterations=sum(stage.iterations for stage in stages),
             converged=not message and all(stage.converged for stage in stages),
             problem=problem, message=message,
             acceleration=end.acceleration, strain_rate=end.strain_rate, carried_rate=end.carried_rate,
+            activation=end.contraction.activation, shortening=self.fibres.shortening(end.nodes),
         )  # fmt: skip
         for stage in stages:
             state = state if stage.in_contact is None else stage.in_contact.added_to(state)

@@ -22,6 +22,7 @@ from pliant.core.options import (
     Flag,
     Number,
     Options,
+    Row,
     Whole,
     option,
 )
@@ -136,6 +137,22 @@ class StaticOptions(Options):
 
     accuracy: float = option(1e-3, NOT_NEGATIVE, "what strains may lack")
     iterations: int = option(400, Whole(1), "most iterations of a pose")
+
+
+@dataclass(frozen=True)
+class MuscleOptions(Options):
+    """How fibres in flesh pull."""
+
+    tension: float | None = option(
+        None, MATERIAL_NUMBER,
+        "stress along the fibres at full activation; free ones shorten by its share of Young's modulus", "pascals",
+        default_text="0.3 of Young's modulus there",
+    )  # fmt: skip
+    angles: tuple[float, float] = option(
+        (0.0, 90.0), Row((2,), "two angles, [from, to]"),
+        "by which the joint has turned from rest where the activation is 0 and where it is 1", "degrees",
+        default_text="[0, 90]",
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)

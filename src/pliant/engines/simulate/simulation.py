@@ -241,10 +241,11 @@ class Player:
 
     def begun(self, k: int, *, following: bool = True, time: float = 0.0) -> BodyState:
         """The static shape after step k, moving with the bones or at rest."""
-        body = self.stepper.body
+        body, posed = self.stepper.body, self.stepper.body.posed(self.frames, 2 * k)
+        load = self.stepper.weight + self.stepper.fibres.contraction(time, self.frames.joints[2 * k], posed.R).load
         static = balanced(
-            body.posed(self.frames, 2 * k), body.carried(self.frames, 2 * k), self.stepper.weight, body.leash,
-            body.static, self.stepper.limits, StaticOptions(),
+            posed, body.carried(self.frames, 2 * k), load, body.leash, body.static, self.stepper.limits,
+            StaticOptions(),
         )  # fmt: skip
         path = self.stepper.body.bones.posed(*self._path(k)) if self.stepper.passes_itself else None
         state = self.stepper.start(static.x, self._ahead(k), following=following, time=time, path=path)
@@ -264,8 +265,7 @@ class Player:
 
     def _ahead(self, k: int) -> Frames:
         """The moment after step k, and the ends of the next one's stages if there is one."""
-        kept = slice(2 * k, 2 * k + 3)
-        return Frames(self.frames.heads[kept], self.frames.tails[kept], self.frames.quaternions[kept])
+        return self.frames.chosen(slice(2 * k, 2 * k + 3))
 
 
 def _rolled(body: ElasticBody, motion: Motion, pace: Pace, steps: int, player: Player) -> BodyState:

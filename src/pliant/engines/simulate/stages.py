@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from pliant.core.topology import Floats
+from pliant.engines.simulate.fibres import Contraction
 
 if TYPE_CHECKING:
     from pliant.contact.state import ContactState
@@ -49,6 +52,8 @@ class Stage:
     in_contact: StepContact | None
     limit_energy: float = 0.0
     """Of strain limits."""
+    contraction: Contraction = field(default_factory=lambda: Contraction(np.zeros(0)))
+    """Of muscles."""
 
     @property
     def contact(self) -> ContactState | None:

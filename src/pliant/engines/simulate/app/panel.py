@@ -255,8 +255,8 @@ class ElasticPanel(Panel):
 
     def _show_roughly(self, job: Job, scene: ElasticScene, body: ElasticBody) -> None:
         """The frame at the timeline, at rest."""
-        pose = self._pose_at(self.frames.frame)
-        self._move(scene.posed(body, pose, accuracy=ROUGH_ACCURACY).points, job)
+        frame = self.frames.frame
+        self._move(scene.posed(body, self._pose_at(frame), frame, accuracy=ROUGH_ACCURACY).points, job)
 
     def _solve_poses(self, scene: ElasticScene, body: ElasticBody, job: Job) -> Iterator[tuple[int, Any]]:
         """Frames at rest from the timeline's on, round to there; one that is looked at comes first."""
@@ -265,7 +265,7 @@ class ElasticPanel(Panel):
             at = self.frames.frame
             k = next(k % count for k in range(at, at + count) if k % count not in solved)
             solved.add(k)
-            yield k, scene.posed(body, self._pose_at(k)).points
+            yield k, scene.posed(body, self._pose_at(k), k).points
 
     def _solve_motion(self, scene: ElasticScene, body: ElasticBody, job: Job) -> Iterator[tuple[int, Any]]:
         """Frames of the dynamics in order."""

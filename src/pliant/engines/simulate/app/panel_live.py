@@ -7,6 +7,7 @@ with, so that the body swings while a bone is dragged.
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import numpy as np
 
@@ -30,13 +31,15 @@ AT_REST = 3e-3
 
 
 class LiveBody:
-    """A moving body, from rest in a pose. frame: at which obstacles that move by themselves stay meanwhile."""
+    """A moving body, from rest in a pose. frame: at which obstacles that move by themselves and muscles that act at
+    times stay meanwhile."""
 
     def __init__(self, scene: ElasticScene, body: ElasticBody, pose: SkeletonPose, frame: int = 0) -> None:
         self.body = body
         options = scene.options.taken_by(Stepper) | {"gravity": scene.pull}
-        self._stepper = Stepper(body, STEP, collisions=_collisions(scene, body, frame), **options)
-        first = scene.posed(body, pose)
+        fibres = replace(body.fibres(scene.pulling, scene.motion.fps), moment=frame / scene.fps)
+        self._stepper = Stepper(body, STEP, fibres=fibres, collisions=_collisions(scene, body, frame), **options)
+        first = scene.posed(body, pose, frame)
         assert first.nodes is not None
         self.state: BodyState = self._stepper.start(first.nodes, body.frames_of(pose), following=False)
         self._last: SkeletonPose | None = pose

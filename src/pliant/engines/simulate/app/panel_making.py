@@ -13,7 +13,7 @@ from pliant.engines.simulate.options import SimulateOptions
 MADE = ("material", "regions")
 """Keys of a scene that only make the body of something else."""
 SAME_BODY = (
-    "engine", "title", "motion", "static", "gravity", "up", "obstacles", "output",
+    "engine", "title", "motion", "static", "gravity", "up", "muscles", "obstacles", "output",
     *SimulateOptions().taken_by(ElasticBody.simulate),
 )  # fmt: skip
 """Keys that leave the body as it is."""

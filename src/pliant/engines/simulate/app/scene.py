@@ -10,6 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -30,8 +31,9 @@ from pliant.core.shapes import Mesh, PointCloud, Shape, TetMesh
 from pliant.core.skeleton import Motion, Skeleton, SkeletonPose
 from pliant.core.topology import Floats
 from pliant.core.values import locked
-from pliant.engines.simulate import BodyState, ElasticBody, ElasticPose, Material, options as simulate_options
+from pliant.engines.simulate import BodyState, ElasticBody, ElasticPose, Material, Muscle, options as simulate_options
 from pliant.engines.simulate.app.handles import read_handles
+from pliant.engines.simulate.app.muscles import muscle_keys, read_muscles
 from pliant.engines.simulate.app.scene_keys import MATERIAL_KEYS, SIMULATE
 from pliant.engines.simulate.bracing import motion_accelerations
 from pliant.engines.simulate.options import GROUND_FRICTION, SimulateOptions
@@ -81,6 +83,8 @@ class ElasticScene(EngineScene):
     """Parts that move with their bones."""
     soft: Sequence[Region] = ()
     """Parts that are flesh, though the file binds them to one bone."""
+    muscles: Sequence[Muscle] = ()
+    """With tensions in pascals."""
     obstacles: Sequence[Any] = ()
     obstacle_names: tuple[str, ...] = ()
     title: str = "simulate"
@@ -88,7 +92,7 @@ class ElasticScene(EngineScene):
     mapped: MappedMotion | None = None
     """Which joints follow which, where the motion is another skeleton's."""
     region_keys: Mapping[KeyPath, KeyPath] = field(default_factory=dict)
-    """By argument of `ElasticBody`, the keys of the scene that say its regions."""
+    """By argument of `ElasticBody` and its `simulate`, the keys of the scene that say its regions and muscles."""
 
     def __post_init__(self) -> None:
         if self.static and self.obstacles:
@@ -145,9 +149,11 @@ class ElasticScene(EngineScene):
         """The body, with all checked that can be before frames are solved."""
         len(self)  # whether time can be cut so
         made = self.body()
-        with located(self.text, ("motion",), ARGUMENT_KEYS):
+        with located(self.text, ("motion",), ARGUMENT_KEYS | dict(self.region_keys)):
             made.gravity(self.pull)
-            if not self.static:
+            if self.static:
+                made.fibres(self.pulling)
+            else:
                 self.states(made)
         return made
 
@@ -162,10 +168,14 @@ class ElasticScene(EngineScene):
         return Pace.of(self.motion, **self.options.taken_by(Pace.of))
 
     @property
+    def fps(self) -> float:
+        """Of the clip."""
+        return (self.options.fps or self.motion.fps) if self.static else self.pace.fps
+
+    @property
     def frame_poses(self) -> Motion:
         """The bones at the clip's frames; while the last pose is held, at the first of those."""
-        fps = self.options.fps if self.static else self.pace.fps
-        return self.motion.resampled(fps) if fps else self.motion
+        return self.motion if self.fps == self.motion.fps else self.motion.resampled(self.fps)
 
     def __len__(self) -> int:
         """Frames of the clip."""
@@ -178,7 +188,8 @@ class ElasticScene(EngineScene):
 
     def _arguments(self, body: ElasticBody) -> dict[str, Any]:
         """Of `ElasticBody.simulate`."""
-        return self.options.taken_by(ElasticBody.simulate) | {"gravity": self.pull} | self.surroundings(body)
+        own = {"gravity": self.pull, "muscles": self.pulling}
+        return self.options.taken_by(ElasticBody.simulate) | own | self.surroundings(body)
 
     def surroundings(self, body: ElasticBody) -> dict[str, Any]:
         """What it meets, the ground among it, and the friction there."""
@@ -196,15 +207,22 @@ class ElasticScene(EngineScene):
         value = np.asarray(self.options.gravity, dtype=np.float64) / self.unit
         return value if value.ndim else -value * up_vector(up_axis(self.shape, self.up))
 
-    def posed(self, body: ElasticBody, pose: SkeletonPose, **more: Any) -> ElasticPose:
-        """The body at rest in a pose of its bones. more: further options of `ElasticBody.pose`."""
-        return body.pose(pose, gravity=self.pull, stretch_limit=self.options.stretch_limit, **more)
+    @cached_property
+    def pulling(self) -> tuple[Muscle, ...]:
+        """The muscles with tensions in the shape's own lengths."""
+        tensions = [muscle.tension and muscle.tension * self.unit for muscle in self.muscles]
+        return tuple(replace(muscle, tension=T) for muscle, T in zip(self.muscles, tensions, strict=True))
+
+    def posed(self, body: ElasticBody, pose: SkeletonPose, frame: int, **more: Any) -> ElasticPose:
+        """The body at rest in a pose of its bones, that of a frame. more: further options of `ElasticBody.pose`."""
+        own = {"gravity": self.pull, "muscles": self.pulling, "stretch_limit": self.options.stretch_limit}
+        return body.pose(pose, time=frame / self.fps, **own, **more)
 
     def _posed(self, body: ElasticBody, report: ReportFrames | None) -> Moved:
         """Every frame at rest."""
         motion, poses = self.frame_poses, list[ElasticPose]()
         for pose in motion:
-            poses.append(self.posed(body, pose))
+            poses.append(self.posed(body, pose, len(poses)))
             if report is not None:
                 report(len(poses), len(motion))
         points = locked(np.stack([pose.points for pose in poses]))
@@ -319,6 +337,7 @@ def read_elastic(
     regions = [_region(text, entry, ("regions", k), material) for k, entry in enumerate(table["regions"])]
     rigid, soft = ([k for k, region in enumerate(regions) if region[2] is how] for how in (True, False))
     layers = [k for k in range(len(regions)) if k not in rigid]
+    muscles = read_muscles(text, table["muscles"], mapped.motion.fps)
     with text.about(("shape",), ARGUMENT_KEYS):
         return ElasticScene(
             shape,
@@ -329,7 +348,8 @@ def read_elastic(
             regions=[regions[k][:2] for k in layers],
             rigid=[regions[k][0] for k in rigid],
             soft=[regions[k][0] for k in soft],
-            region_keys=_region_keys({"material": [0, *layers], "rigid": rigid, "soft": soft}),
+            muscles=muscles,
+            region_keys=_region_keys({"material": [0, *layers], "rigid": rigid, "soft": soft}) | muscle_keys(muscles),
             obstacles=obstacles,
             obstacle_names=tuple(Path(entry["what"]).name for entry in table["obstacles"]),
             title=table["title"] or text.source.stem,
