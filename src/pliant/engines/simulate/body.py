@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,7 +37,7 @@ from pliant.engines.simulate.cuts import Foreign
 from pliant.engines.simulate.diffusion import RotationWeights, diffuse
 from pliant.engines.simulate.discretisation import discretise
 from pliant.engines.simulate.dynamics import BodyState, Forces
-from pliant.engines.simulate.fibres import Contraction, Fibres, find_fibres
+from pliant.engines.simulate.fibres import Fibres, find_fibres
 from pliant.engines.simulate.interior import enclosed_volume
 from pliant.engines.simulate.material import Material
 from pliant.engines.simulate.mls import Interpolation, mls
@@ -196,11 +196,11 @@ class ElasticBody(Displayed):
         self.node_weights = RotationWeights.of(np.concatenate([table, rows]))
 
     def _fill(self) -> None:
-        """The operator that the material makes, the mass (n,) of the nodes, and Young's modulus (q,)."""
+        """What the material makes: at every row, the operator, and the mass (n,) of the nodes."""
         rows = self.discretisation
-        made = material_at(rows.points, self.material, mesh=self._mesh, skeleton=self.skeleton)
+        self.made = made = material_at(rows.points, self.material, mesh=self._mesh, skeleton=self.skeleton)
         self.operator: CorotatedOperator = rows.operator(self.cut * made.lam, self.cut * made.mu)
-        self.mass, self.young = rows.mass(made.density), locked(made.young[: len(self.quadrature)])
+        self.mass = rows.mass(made.density)
         self._fibres: Fibres | None = None
 
     @property
@@ -220,7 +220,7 @@ class ElasticBody(Displayed):
         known = self._fibres
         if known is None or known.muscles != tuple(muscles) or known.fps != fps:
             known = self._fibres = find_fibres(
-                muscles, self.operator, self.quadrature.points, self.young, mesh=self._mesh, skeleton=self.skeleton,
+                muscles, self.operator, self.quadrature.points, self.made, mesh=self._mesh, skeleton=self.skeleton,
                 fps=fps,
             )  # fmt: skip
         return known
@@ -271,14 +271,13 @@ class ElasticBody(Displayed):
         frames = self.frames_of(pose)
         how = StaticOptions(accuracy, iterations)
         SimulateOptions.check(stretch_limit=stretch_limit)
-        fibres = self.fibres(muscles)
+        weight, fibres = self.mass[: self.nodes.free, None] * self.gravity(gravity), self.fibres(muscles)
         start, posed = self.carried(frames, 0), self.posed(frames, 0)
-        pull = fibres.contraction(time, frames.joints[0], posed.R)
-        load = self.mass[: self.nodes.free, None] * self.gravity(gravity) + pull.load
-        found = balanced(posed, start, load, self.leash, self.static, self.limits(stretch_limit), how)
-        return self._result(found, posed.R, fibres, pull)
+        pull = partial(fibres.contraction, time, frames.joints[0], posed.R)
+        found = balanced(posed, start, weight, pull, self.leash, self.static, self.limits(stretch_limit), how)
+        return self._result(found, posed.R, fibres)
 
-    def _result(self, found: Balance, R: Floats, fibres: Fibres, pull: Contraction) -> ElasticPose:
+    def _result(self, found: Balance, R: Floats, fibres: Fibres) -> ElasticPose:
         strain, stretch = self.operator.strains(found.x, R)
         volume, inverted = float(self.operator.weights @ stretch) / self.volume, self.inverted(stretch)
         message = "" if found.converged else f"stopped after {found.iterations} iterations, short by {found.strain:.1e}"
@@ -291,9 +290,9 @@ class ElasticBody(Displayed):
             inverted=inverted,
             message=message,
             volume=volume,
-            energy=self.operator.energy(strain - pull.strain) + found.further_energy,
+            energy=self.operator.energy(strain - found.contraction.strain) + found.further_energy,
             nodes=locked(found.x),
-            activation=locked(pull.activation),
+            activation=locked(found.contraction.activation),
             shortening=locked(fibres.shortening(found.x)),
         )
 

@@ -253,7 +253,7 @@ class Stepper:
             moving[:free] = x[:free] + after * velocity
             strains.append(body.operator.strains(moving, R_frame)[0])
         strain_rate = _rate(strains, times)
-        pull = self.fibres.contraction(time, frames.joints[0], R[0])
+        pull = self.fibres.contraction(time, frames.joints[0], R[0], x)
         force = self._load(time, x) + pull.load - self.drag * self.mass * (velocity - rate[:free])
         force -= self.leash * ((x - carried[0])[:free] + self.damping * (velocity - rate[:free]))
         force -= body.operator.forces(x, R[0], UNSTRAINED - self.damping * strain_rate)
@@ -280,7 +280,6 @@ class Stepper:
         posed, carried = body.posed(frames, 0), body.carried(frames, 0)
         along = [carried] if path is None else [body.carried(path, k) for k in range(len(path.quaternions))]
         known = collisions.lead(along)
-        load = self.weight + self.fibres.contraction(time, frames.joints[0], posed.R).load
 
         def left(x: Floats) -> Floats:
             return load - body.operator.forces(x, posed.R) - self.leash * (x - carried)[: body.nodes.free]
@@ -288,6 +287,7 @@ class Stepper:
         unsolved = Solved(np.zeros((body.nodes.free, 3)), 0, 0.0, 0.0, strain_scale(posed, 1.0))
         for _ in range(STATIC_CONTACT_ROUNDS):
             contact, before = collisions.begin((time, time), None, known, x), x
+            load = self.weight + self.fibres.contraction(time, frames.joints[0], posed.R, x).load
             x, _, _ = self._pressed(
                 posed, left, carried, body.leash.astype(np.float32), 1.0, body.static, contact, x, x, unsolved,
                 **StaticOptions(accuracy=STATIC_CONTACT_ACCURACY).taken_by(refine),
@@ -345,7 +345,7 @@ class Stepper:
         x[:free] = coasting + (carried - start.carried - span * start.carried_rate)[:free]
         x[:free][body.loose] = carried[:free][body.loose]
         posed = body.posed(frames, frame)
-        pull = self.fibres.contraction(time, frames.joints[frame], posed.R)
+        pull = self.fibres.contraction(time, frames.joints[frame], posed.R, x)
         load = self._load(time, x) + pull.load
         shift = UNSTRAINED + self.viscous / self.stiffness * known.strain
         load = load + self.drag * self.mass * (carried - known.carried)[:free] / self.g

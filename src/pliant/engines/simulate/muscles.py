@@ -74,7 +74,8 @@ class Muscle(Value):
     """Fibres in a part of the flesh, which shorten and thicken as they are activated."""
 
     region: Region
-    """Where they are: as regions of materials are named, the name of a joint among them. Its weight multiplies T."""
+    """Where they are: as regions of materials are named, the name of a joint among them. Its weight multiplies T; in a
+    ball, fibres thin out from the centre to nothing."""
     activation: Activation = 1.0
     direction: Direction = None
     tension: float | None = MuscleOptions.tension

@@ -146,7 +146,7 @@ class MuscleOptions(Options):
     tension: float | None = option(
         None, MATERIAL_NUMBER,
         "stress along the fibres at full activation; free ones shorten by its share of Young's modulus", "pascals",
-        default_text="0.3 of Young's modulus there",
+        default_text="half of Young's modulus there",
     )  # fmt: skip
     angles: tuple[float, float] = option(
         (0.0, 90.0), Row((2,), "two angles, [from, to]"),

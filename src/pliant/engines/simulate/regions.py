@@ -46,6 +46,11 @@ class MaterialField(Value):
         """(q,) Young's modulus."""
         return self.mu * (3 * self.lam + 2 * self.mu) / (self.lam + self.mu)
 
+    @property
+    def poisson(self) -> Floats:
+        """(q,) Poisson's ratio."""
+        return self.lam / (2 * (self.lam + self.mu))
+
 
 def material_at(
     points: ArrayLike,

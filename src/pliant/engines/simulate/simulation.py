@@ -10,7 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -242,10 +242,10 @@ class Player:
     def begun(self, k: int, *, following: bool = True, time: float = 0.0) -> BodyState:
         """The static shape after step k, moving with the bones or at rest."""
         body, posed = self.stepper.body, self.stepper.body.posed(self.frames, 2 * k)
-        load = self.stepper.weight + self.stepper.fibres.contraction(time, self.frames.joints[2 * k], posed.R).load
+        pull = partial(self.stepper.fibres.contraction, time, self.frames.joints[2 * k], posed.R)
         static = balanced(
-            posed, body.carried(self.frames, 2 * k), load, body.leash, body.static, self.stepper.limits,
-            StaticOptions(),
+            posed, body.carried(self.frames, 2 * k), self.stepper.weight, pull, body.leash,
+            body.static, self.stepper.limits, StaticOptions(),
         )  # fmt: skip
         path = self.stepper.body.bones.posed(*self._path(k)) if self.stepper.passes_itself else None
         state = self.stepper.start(static.x, self._ahead(k), following=following, time=time, path=path)

@@ -20,13 +20,22 @@ from pliant.app.cli.flags import (
 )
 from pliant.app.scene.regions import REGION_NAMES, typed_region
 from pliant.core.errors import InputError
-from pliant.core.options import CONTACT_GROUP, KeyPath, Misfit, parse_word
+from pliant.core.options import CONTACT_GROUP, Either, KeyPath, Misfit, Text, parse_word
+from pliant.engines.simulate.app.muscles import ACTIVATION_FILE, SHARE
 from pliant.engines.simulate.app.scene_keys import REGION_RECORD
-from pliant.engines.simulate.options import MATERIAL_GROUP, MOTION_GROUP, RodOptions, SimulateOptions
+from pliant.engines.simulate.options import MATERIAL_GROUP, MOTION_GROUP, MuscleOptions, RodOptions, SimulateOptions
 from pliant.io.source import Source, text_of
 
 REGION_SYNTAX = "NAME:KEY=VALUE,..."
+MUSCLE_SYNTAX = "NAME[:KEY=VALUE,...]"
+MUSCLE_WORDS = {
+    "activation": Either((SHARE, ACTIVATION_FILE)),
+    "joint": Text(),
+    "tension": MuscleOptions.about("tension").kind,
+    "direction": Text(),
+}
 REGION_KEYS = (*SimulateOptions.names(table="material"), "rigid")
+REGION_WORDS = {key: REGION_RECORD.keys[key].kind for key in REGION_KEYS}
 MOTION_FLAGS: dict[KeyPath, str] = {
     ("motion", "first"): "--frames",
     ("motion", "last"): "--frames",
@@ -97,6 +106,16 @@ def add_arguments(parser: Any, engine: Any) -> None:
         help="a part that moves with its bone, without bending; parts that the file binds to one bone do by themselves "
         "(--region NAME:rigid=false: they do not); may be given again",
     )
+    made.add_argument(
+        "--muscle",
+        metavar=MUSCLE_SYNTAX,
+        type=_muscle,
+        action="append",
+        default=[],
+        help="a part whose fibres shorten and bulge; NAME: as of --region; KEY: activation (0 to 1, or a .csv or .json "
+        "with a column called NAME), joint (which activates it as it turns, fully by 90 degrees), tension (pascals), "
+        "direction (a joint whose bone fibres run along); may be given again",
+    )
     add_obstacles(groups[CONTACT_GROUP])
     groups.add_options(RodOptions, SimulateOptions)
 
@@ -134,9 +153,11 @@ def document(options: argparse.Namespace) -> tuple[dict[str, Any], dict[KeyPath,
         "skeleton": skeleton,
         "motion": motion,
         "regions": [*options.region, *({"name": name, "rigid": True} for name in options.rigid)],
+        "muscles": dict(options.muscle),
     }
     document = joined(written, declared, obstacles_of(options))
-    return document, {**OBSTACLE_NAMES, **MOTION_FLAGS, ("shape",): options.input, ("regions",): "--region"}
+    parts: dict[KeyPath, str] = {("regions",): "--region", ("muscles",): "--muscle"}
+    return document, {**OBSTACLE_NAMES, **MOTION_FLAGS, **parts, ("shape",): options.input}
 
 
 def _region(text: str) -> dict[str, Any]:
@@ -145,17 +166,31 @@ def _region(text: str) -> dict[str, Any]:
     try:
         if not colon or not name.strip():
             raise ValueError(text)
-        pairs = dict(_pair(pair) for pair in values.split(","))
+        pairs = dict(_pair(pair, REGION_WORDS) for pair in values.split(","))
     except (ValueError, Misfit):
         raise argparse.ArgumentTypeError(f'"{text}" is not {REGION_SYNTAX}, such as tail:young=2e4') from None
     return {**typed_region(name), **pairs}
 
 
-def _pair(text: str) -> tuple[str, Any]:
+def _muscle(text: str) -> tuple[str, dict[str, Any]]:
+    """A table of muscles, with its name: from NAME:KEY=VALUE,..., or NAME alone."""
+    name, _, values = text.rpartition(":") if "=" in text else (text, "", "")
+    try:
+        table = dict(_pair(pair, MUSCLE_WORDS) for pair in values.split(",") if pair)
+        if not name.strip() or {"joint", "activation"} <= set(table):
+            raise ValueError(text)
+    except (ValueError, Misfit):
+        raise argparse.ArgumentTypeError(f'"{text}" is not {MUSCLE_SYNTAX}, such as biceps:joint=forearm') from None
+    if "joint" in table:
+        table["activation"] = {"joint": table.pop("joint")}
+    return name.strip(), {**typed_region(name), **table}
+
+
+def _pair(text: str, kinds: Mapping[str, Any]) -> tuple[str, Any]:
     key, _, value = (word.strip() for word in text.partition("="))
-    if key not in REGION_KEYS:
+    if key not in kinds:
         raise ValueError(text)
-    return key, parse_word(REGION_RECORD.keys[key].kind, value)  # type: ignore[arg-type]
+    return key, parse_word(kinds[key], value)
 
 
 def _span(text: str) -> tuple[int, int | None]:

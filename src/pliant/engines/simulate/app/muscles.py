@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 OPTION_KEYS = option_keys(MuscleOptions)
 SHARE = Number(-1e-300, math.nextafter(1, 2), "a number from 0 to 1")
+ACTIVATION_FILE = FileName("the name of a .csv or .json, a column for each muscle")
 FLEXION_RECORD = Record(
     {
         "joint": Key(Text("the name of a joint"), "whose rotation from rest activates it", required=True),
@@ -30,7 +31,7 @@ ACTIVATION = Either(
         SHARE,
         ListOf(Row((2,), "seconds and a value"), "keys, [[seconds, value], ...]", least=1),
         FLEXION_RECORD,
-        FileName("the name of a .csv or .json, a column for each muscle"),
+        ACTIVATION_FILE,
     )
 )
 ENDS = Row((2, 3), "two points, [[x, y, z], [x, y, z]]")

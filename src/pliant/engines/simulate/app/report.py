@@ -87,6 +87,12 @@ def _body_charts(run: SimulateRun) -> list[str]:
         svg = line_chart([Curve("lag", run.lag)], format_value=percent, ideal=0.0, axis="distance over the diagonal")
         caption = "How far the farthest flesh is from where its bones alone would carry it: lag, swing and sag."
         charts.append(page.chart("Swing", svg, caption))
+    for name in run.muscles:
+        activation, shortening = run.of_muscle(name)
+        curves = [Curve("activation", activation), Curve("shortening", shortening, "theirs")]
+        svg = line_chart(curves, format_value=percent, ideal=0.0, axis="share")
+        caption = "How much of it acts, and by how much its fibres are shorter than at rest, in the mean."
+        charts.append(page.chart(f"Muscle: {name}", svg, caption))
     if run.contact.obstacles:
         svg = line_chart([Curve("depth", run.measured("penetration"))], format_value=percent, ideal=0.0, axis="depth")
         charts.append(page.chart("Penetration", svg, "Of the deepest vertex into an obstacle, over the diagonal."))

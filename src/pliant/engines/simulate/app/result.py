@@ -49,6 +49,8 @@ class SimulateRun(EngineRun):
     """What is wrong with the motion."""
     mapped: MappedMotion | None = None
     """Which joints follow which, where the motion is another skeleton's."""
+    muscles: tuple[str, ...] = ()
+    """The names of muscles."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "frames", tuple(self.frames))
@@ -66,6 +68,12 @@ class SimulateRun(EngineRun):
         """(frames,) volume, energy, kinetic, inverted, iterations, penetration or contacts."""
         values = np.array([getattr(frame, name, 0.0) for frame in self.frames], dtype=np.float64)
         return values * self.unit**2 if name in ("energy", "kinetic") else values
+
+    def of_muscle(self, name: str) -> tuple[Floats, Floats]:
+        """(frames,) its activation, and the share by which its fibres are shorter than at rest in the mean."""
+        k = self.muscles.index(name)
+        values = np.array([(frame.activation[k], frame.shortening[k]) for frame in self.frames])
+        return values[:, 0], values[:, 1]
 
     @property
     def solved(self) -> Sequence[Any]:
@@ -109,9 +117,15 @@ class SimulateRun(EngineRun):
             "motion": "" if self.motion is None else repr(self.motion),
             **self._mapping,
             "parts": body.binding.summary(),
+            "muscles": "; ".join(map(self._muscle_summary, self.muscles)),
             "nodes": f"{body.nodes.free:,}, {len(body.quadrature.points):,} quadrature points",
         }
         return self.with_times(rows)
+
+    def _muscle_summary(self, name: str) -> str:
+        activation, shortening = self.of_muscle(name)
+        spans = (f"{percent(values.min())} to {percent(values.max())}" for values in (activation, shortening))
+        return "{}: activation {}, fibres shorter by {}".format(name, *spans)
 
     @property
     def _mapping(self) -> dict[str, str]:
@@ -188,9 +202,15 @@ class SimulateRun(EngineRun):
             "frames": [
                 {name: int(column[k]) if name in whole else known(column[k]) for name, column in columns.items()}
                 | {"converged": frame.converged}
+                | ({"muscles": self._muscles_in(frame)} if self.muscles else {})
                 for k, frame in enumerate(self.frames)
             ],
         }
+
+    def _muscles_in(self, frame: ElasticPose | BodyState) -> dict[str, dict[str, float]]:
+        """Activation and shortening by muscle."""
+        rows = zip(self.muscles, frame.activation, frame.shortening, strict=True)
+        return {name: {"activation": float(a), "shortening": float(s)} for name, a, s in rows}
 
 
 def solve(scene: ElasticScene, body: Any, show: Any, seconds: float) -> SimulateRun:
@@ -211,6 +231,7 @@ def solve(scene: ElasticScene, body: Any, show: Any, seconds: float) -> Simulate
         scene.unit,
         moved.notes,
         scene.mapped,
+        tuple(muscle.name for muscle in scene.muscles),
     )
 
 
