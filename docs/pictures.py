@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,10 +15,12 @@ from pliant.app.demo.bodies import sheet as body_sheet
 from pliant.app.demo.exhibits import Exhibit
 from pliant.app.demo.transfers import sheet
 from pliant.app.report import Contact
+from pliant.app.scene import examples, read_scene
 from pliant.contact import MovingObstacle, Sphere
 from pliant.core.rotations import IDENTITY
 
 FOLDER = Path(__file__).parent / "images"
+EXAMPLE_SCENES = Path(examples.__file__).parent
 
 
 def save(image: Image.Image, name: str) -> None:
@@ -108,6 +111,13 @@ def simulate() -> None:
         save(body_sheet(exhibit, exhibit.run(), size=(230, 200)), name)
 
 
+def muscles() -> None:
+    """An example's arm without its biceps, and with it."""
+    scene = read_scene(EXAMPLE_SCENES / "flexing_arm.toml", nodes=2000)
+    rows = {"flesh alone": replace(scene, muscles=()).run().clip, "with a biceps": scene.run().clip}
+    save(render.contact_sheet(rows, frames=4, columns=4, size=(310, 240), view=(10, 12)), "muscles.png")
+
+
 def posed() -> None:
     """The poses of each shape of the gallery."""
     for name, columns in (
@@ -132,7 +142,9 @@ def gallop() -> None:
     save(render.contact_sheet(gait, frames=4, size=(280, 240), **options), "gallop.png")
 
 
-PICTURES = {draw.__name__: draw for draw in (overview, blend, contact, transfer, simulate, others, posed, gallop)}
+PICTURES = {
+    draw.__name__: draw for draw in (overview, blend, contact, transfer, simulate, muscles, others, posed, gallop)
+}
 
 
 def main() -> None:

@@ -51,6 +51,7 @@ SCENES: dict[str, dict[str, Any]] = {
         "motion": {"fps": 20.0, "keys": [{"time": 0.1, "turns": {"tip": TURN}}]},
         "material": {"young": 1e5, "poisson": 0.4, "density": 1000.0},
         "regions": [{"name": "tip", "young": 1e6}, {"centre": [0.0, 0.8, 0.0], "radius": 0.2, "young": 2e5}],
+        "muscles": {"m": {"name": "root", "tension": 1e4, "activation": {"joint": "tip", "angles": [0, 40]}}},
         "obstacles": [{"what": "plane:0,-0.5,0,0,1,0"}],
     },
     "static": {

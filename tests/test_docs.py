@@ -57,7 +57,7 @@ def files(tmp_path, monkeypatch):
     pliant.write("bones.json", bones)
     pliant.write("walk.bvh", pliant.Motion(bones, turns, places))
     Path("simulate.toml").write_text(
-        blocks(ROOT / "docs" / "simulate.md", "toml")[0]
+        blocks(ROOT / "docs" / "simulate.md", "toml")[-1]
         .replace("= 12", "= 2")
         .replace("= 800", "= 300")
         .replace("= 2000", "= 800")

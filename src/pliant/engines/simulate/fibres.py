@@ -100,7 +100,8 @@ class Fibres:
     def strain(self, activation: Floats, strain: Floats) -> Floats:
         """(rows, 6) ε_a for an activation (m,) and the strain ε (rows, 6) that there is."""
         s, along = activation[self.owner] * self.most, _square(self.direction)
-        e = np.clip(np.einsum("ki,ki,i->k", strain[self.point], along, [1, 1, 1, 2, 2, 2]), -np.minimum(s, MOST_SHORTENED), 0)
+        stretched = np.einsum("ki,ki,i->k", strain[self.point], along, [1, 1, 1, 2, 2, 2])
+        e = np.clip(stretched, -np.minimum(s, MOST_SHORTENED), 0)
         thicker = self.poisson * s + 1 / np.sqrt(1 + e) - 1 + e / 2
         active = np.zeros_like(strain)
         np.add.at(active, self.point, thicker[:, None] * UNSTRAINED - (s + thicker)[:, None] * along)
@@ -151,7 +152,7 @@ def find_fibres(
 
 
 def _weight(points: Floats, region: Region, mesh: Mesh | None, skeleton: Skeleton) -> Floats:
-    """(q,) the share of T at points (q, 3): the region's weight; a ball's fibres thin out from its centre to nothing."""
+    """(q,) what multiplies T at points (q, 3): the region's weight; in a ball, it falls from the centre to nothing."""
     inside = region_weight(points, region, mesh, skeleton)
     if not isinstance(region, Sphere):
         return inside

@@ -29,7 +29,7 @@ from pliant.engines.simulate.newton import limited
 from pliant.engines.simulate.options import StaticOptions
 from pliant.engines.simulate.strain_limits import StrainLimits
 
-ROUNDS = 20
+MUSCLE_ROUNDS = 20
 """With muscles, in which it is solved again, at most: each leaves about a seventh of what the last has left."""
 VOLUME_LIMITS = (0.7, 1.3)
 """Of a body, over that at rest, beyond which its flesh has failed."""
@@ -86,7 +86,7 @@ def balanced(
     """
     free, single, solving = posed.operator.free, leash.astype(np.float32), how.taken_by(refine)
     x, acting, done, first = start, pull(start), 0, 0.0
-    for _ in range(ROUNDS):
+    for _ in range(MUSCLE_ROUNDS):
         load = weight + acting.load
 
         def left(x: Floats, load: Floats = load) -> Floats:

@@ -28,14 +28,14 @@ from pliant.io.source import Source, text_of
 
 REGION_SYNTAX = "NAME:KEY=VALUE,..."
 MUSCLE_SYNTAX = "NAME[:KEY=VALUE,...]"
-MUSCLE_WORDS = {
+MUSCLE_KINDS = {
     "activation": Either((SHARE, ACTIVATION_FILE)),
     "joint": Text(),
     "tension": MuscleOptions.about("tension").kind,
     "direction": Text(),
 }
 REGION_KEYS = (*SimulateOptions.names(table="material"), "rigid")
-REGION_WORDS = {key: REGION_RECORD.keys[key].kind for key in REGION_KEYS}
+REGION_KINDS = {key: REGION_RECORD.keys[key].kind for key in REGION_KEYS}
 MOTION_FLAGS: dict[KeyPath, str] = {
     ("motion", "first"): "--frames",
     ("motion", "last"): "--frames",
@@ -166,7 +166,7 @@ def _region(text: str) -> dict[str, Any]:
     try:
         if not colon or not name.strip():
             raise ValueError(text)
-        pairs = dict(_pair(pair, REGION_WORDS) for pair in values.split(","))
+        pairs = dict(_pair(pair, REGION_KINDS) for pair in values.split(","))
     except (ValueError, Misfit):
         raise argparse.ArgumentTypeError(f'"{text}" is not {REGION_SYNTAX}, such as tail:young=2e4') from None
     return {**typed_region(name), **pairs}
@@ -176,7 +176,7 @@ def _muscle(text: str) -> tuple[str, dict[str, Any]]:
     """A table of muscles, with its name: from NAME:KEY=VALUE,..., or NAME alone."""
     name, _, values = text.rpartition(":") if "=" in text else (text, "", "")
     try:
-        table = dict(_pair(pair, MUSCLE_WORDS) for pair in values.split(",") if pair)
+        table = dict(_pair(pair, MUSCLE_KINDS) for pair in values.split(",") if pair)
         if not name.strip() or {"joint", "activation"} <= set(table):
             raise ValueError(text)
     except (ValueError, Misfit):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pliant.app.scene.located_toml import KeyPath, TomlText
@@ -23,7 +24,7 @@ ACTIVATION_FILE = FileName("the name of a .csv or .json, a column for each muscl
 FLEXION_RECORD = Record(
     {
         "joint": Key(Text("the name of a joint"), "whose rotation from rest activates it", required=True),
-        "angles": OPTION_KEYS["angles"],
+        "angles": replace(OPTION_KEYS["angles"], default=list(MuscleOptions.angles)),
     }
 )
 ACTIVATION = Either(
@@ -54,7 +55,7 @@ MUSCLE_RECORD = Record(
     most_one_of=LOCATORS,
     only_with=LOCATOR_PAIRS,
 )
-MUSCLES = Key(
+MUSCLES_KEY = Key(
     Named(MUSCLE_RECORD, "tables [muscles.NAME]"), "parts with fibres, which shorten and bulge as they act", default={}
 )
 

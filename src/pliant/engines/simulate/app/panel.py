@@ -121,7 +121,7 @@ class ElasticPanel(Panel):
             problem = "its joints have other names than these bones; rename them (Draw bones, Rename it), or work"
             raise FileError(file.name, f"{problem} with Transfer, where a shape follows any motion") from None
         self.draft.by_hand, self.draft.followed, self.draft.keys = trial.by_hand, trial.followed, trial.keys
-        for key in ("skeleton", "regions"):
+        for key in ("skeleton", "regions", "muscles"):
             self.draft.put(key, trial.get(key, None))
         self.changed(watch=True)
         return True

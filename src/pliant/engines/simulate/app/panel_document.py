@@ -132,7 +132,7 @@ class Draft:
     def keep_joints(
         self, names: Sequence[str], renamed: dict[str, str] | None = None, *, before: Sequence[str] = ()
     ) -> None:
-        """Drop turns and materials of joints that are not among the names, after some have been renamed.
+        """Drop turns, materials and muscles of joints that are not among the names, after some have been renamed.
 
         before: the joints that there were, by which materials of joints are told from those of other parts.
         """
@@ -148,6 +148,29 @@ class Draft:
             for part in self.get("regions", [])
         ]
         self.put("regions", [part for part in parts if part.get("name") not in gone] or None)
+        muscles = {name: _with_joints(muscle, now) for name, muscle in self.get("muscles", {}).items()}
+        kept_muscles = {name: one for name, one in muscles.items() if gone.isdisjoint(_joints_named(one))}
+        self.put("muscles", kept_muscles or None)
+
+
+def _joints_named(muscle: Document) -> list[Any]:
+    """What a muscle says where joints may be named."""
+    activation = muscle.get("activation")
+    joint = activation.get("joint") if isinstance(activation, dict) else None
+    return [name for name in (muscle.get("name"), muscle.get("direction"), joint) if isinstance(name, str)]
+
+
+def _with_joints(muscle: Document, renamed: dict[str, str]) -> Document:
+    """A muscle that names joints as they are called now."""
+
+    def named(value: Any) -> Any:
+        return renamed.get(value, value) if isinstance(value, str) else value
+
+    activation = muscle.get("activation")
+    own = {key: named(muscle[key]) for key in ("name", "direction") if key in muscle}
+    if isinstance(activation, dict):
+        own["activation"] = {key: named(value) for key, value in activation.items()}
+    return muscle | own
 
 
 def rotated(key: PoseKey, joint: str, rotation: ArrayLike) -> PoseKey:

@@ -9,7 +9,7 @@ from pliant.app.scene.rotations import ROTATION_KIND
 from pliant.app.scene.schema import OUTPUT, Key, ListOf, Named, Record, Text, option_keys
 from pliant.core.options import NOT_NEGATIVE, POINT, Choice, Flag, Whole
 from pliant.engines.simulate.app.handles import HANDLE_KEYS
-from pliant.engines.simulate.app.muscles import MUSCLES
+from pliant.engines.simulate.app.muscles import MUSCLES_KEY
 from pliant.engines.simulate.options import SimulateOptions
 from pliant.gallery import JOINT_MOTIONS, SKELETONS
 
@@ -93,7 +93,7 @@ SIMULATE = Record(
         **option_keys(SimulateOptions),
         "material": Key(Record(MATERIAL_KEYS), "what the flesh is made of"),
         "regions": Key(ListOf(REGION_RECORD, "tables [[regions]]"), "parts made of something else", default=[]),
-        "muscles": MUSCLES,
+        "muscles": MUSCLES_KEY,
         "obstacles": OBSTACLES,
         "output": OUTPUT,
     }
