@@ -167,7 +167,7 @@ def _with_joints(muscle: Document, renamed: dict[str, str]) -> Document:
         return renamed.get(value, value) if isinstance(value, str) else value
 
     activation = muscle.get("activation")
-    own = {key: named(muscle[key]) for key in ("name", "direction") if key in muscle}
+    own: Document = {key: named(muscle[key]) for key in ("name", "direction") if key in muscle}
     if isinstance(activation, dict):
         own["activation"] = {key: named(value) for key, value in activation.items()}
     return muscle | own
