@@ -1,8 +1,10 @@
 """Fitting: from shapes back to sliders. Weights and a rigid motion for which a rig's shape is where it was seen.
 
-    min over w, R, t of   1/(K D²) Σ_k |S_k (R p_k(w) + t - y_k)|² + sparsity Σ_s |w_s|,     bounds on w,
+    min over w, R, t of   E (1 + |w|² / (3 K σ²)) + sparsity Σ_s |w_s|,     bounds on w,
+    E = 1/(K D²) Σ_k |S_k (R p_k(w) + t - y_k)|²,
 
-with p_k points of the blended surface (vertices, or points on its faces), y_k where each was seen, D the diagonal.
+with p_k points of the blended surface (vertices, or points on its faces), y_k where each was seen, D the diagonal. The
+factor of E is the most likely fit for noise of unknown size and sliders of spread σ: it vanishes where E does.
 What is seen may be the whole mesh, some markers, or a scan of which nobody knows what belongs to what: then p_k is the
 point of the surface that is closest to y_k now, and S_k counts the distance along the normal there in full and that
 across it by `ACROSS`, so that a surface slides along itself.
@@ -44,12 +46,14 @@ SLIGHT_MOTION = 1e-2
 """Motion by a slider, over its largest, below which an update of the derivative leaves it."""
 RIDGE = 1e-10
 """Weight, over the mean of the others, by which sliders that nothing shows stay where they are."""
+SPREAD = 0.5
+"""Of sliders in general: what is lost in noise is taken to be near 0."""
 MOST_FIT_STEPS = 40
 """Of a frame."""
 POOR, STALE, EXACT = 0.5, 0.25, 0.01
 """Share of the predicted decrease below which the derivative is taken anew; change of a slider from which it is; and
 change up to which it counts as exact, as it has to be at the end."""
-MOST_DAMPING = 1e6
+MOST_DAMPING = 10.0
 """At which no step helps."""
 SMOOTHING_ROUNDS = 4
 """Steps of a clip's frames together."""
@@ -206,7 +210,7 @@ class Fitting:
             trial = self.moved(state, step, about.middle)
             y = model.points(trial.row)
             reached = self._cost(seen, y, trial)
-            exact = state.row is state.taken
+            exact, before = state.row is state.taken, cost
             poor = cost - reached < POOR * about.predicted(step)
             if reached <= cost:
                 if not poor:
@@ -215,7 +219,9 @@ class Fitting:
                 damping /= 10
             elif exact:
                 damping = max(10 * damping, 1e-3)
-            settled = float(np.abs(step[: len(self.numbers)]).max(initial=0)) <= self.accuracy
+            small = float(np.abs(step[: len(self.numbers)]).max(initial=0)) <= self.accuracy
+            gained = about.predicted(step) if reached > before else before - reached
+            settled = small or gained <= seen.stalled * before
             away = float(np.abs(state.row - (state.row if state.taken is None else state.taken)).max(initial=0))
             state.converged = settled and (model.constant or away <= EXACT)
             if state.converged or damping > MOST_DAMPING:
@@ -228,8 +234,9 @@ class Fitting:
     def _cost(self, seen: Seen, x: Floats, state: FrameFit) -> float:
         world = state.placed(x)
         rows = seen.at(world)
-        gap = rows.weighed(rows.of(world) - rows.targets)
-        return float((gap**2).mean()) / self._unit + self.sparsity * float(np.abs(state.row[self.numbers]).sum())
+        gap, w = rows.weighed(rows.of(world) - rows.targets), state.row[self.numbers]
+        data = float((gap**2).mean()) / self._unit
+        return data * (1 + float(w @ w) / (gap.size * SPREAD**2)) + self.sparsity * float(np.abs(w).sum())
 
     @cached_property
     def _unit(self) -> float:
@@ -250,8 +257,11 @@ class Fitting:
             A[:, :, count + 3 :] = np.eye(3)
         J = rows.weighed(A).reshape(3 * len(p), -1)
         unit = len(J) * self._unit
-        N, g = J.T @ J / unit, J.T @ rows.weighed(p - rows.targets).ravel() / unit
-        g[:count] += 0.5 * self.sparsity * np.where(state.row[self.numbers] < 0, -1.0, 1.0)
+        r, w = rows.weighed(p - rows.targets).ravel(), state.row[self.numbers]
+        N, g = J.T @ J / unit, J.T @ r / unit
+        prior = float(r @ r) / unit / (len(r) * SPREAD**2)
+        N[range(count), range(count)] += prior
+        g[:count] += prior * w + 0.5 * self.sparsity * np.where(w < 0, -1.0, 1.0)
         diagonal = np.diag(N).copy()
         diagonal[:count] = np.maximum(diagonal[:count], diagonal[:count].mean())
         return Linearised(N + RIDGE * np.diag(np.maximum(diagonal, 1e-300)), g, np.maximum(diagonal, 1e-300), middle)

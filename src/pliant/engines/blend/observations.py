@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import permutations, product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -67,6 +67,8 @@ class Marked:
     """Known points of the surface, some of them perhaps missing."""
 
     rows: SurfaceRows
+    stalled: ClassVar[float] = 1e-5
+    """Share of the objective, decreased by a step, at which a fit has come to its end."""
 
     @property
     def stages(self) -> tuple[Marked, ...]:
@@ -95,6 +97,7 @@ class Scanned:
     base: Mesh
     within: float = np.inf
     """Distance up to which a point counts, however near most are."""
+    stalled: ClassVar[float] = 1e-3
 
     @property
     def stages(self) -> tuple[Scanned, ...]:
