@@ -223,7 +223,8 @@ class Fitting:
             gained = about.predicted(step) if reached > before else before - reached
             settled = small or gained <= seen.stalled * before
             away = float(np.abs(state.row - (state.row if state.taken is None else state.taken)).max(initial=0))
-            state.converged = settled and (model.constant or away <= EXACT)
+            # With next to nothing left, any derivative has its product with it vanish.
+            state.converged = settled and (model.constant or away <= EXACT or cost <= 3 * SHAPE_ACCURACY**2)
             if state.converged or damping > MOST_DAMPING:
                 break
             if not model.constant and state.row is not state.taken and (poor or settled or away > STALE):
