@@ -55,24 +55,24 @@ def hand():
     return pliant.Blendshapes(gallery.hand(500))
 
 
-def differences(rig, sliders, **options):
-    """(n, 3, sliders) by central differences."""
-    columns = []
-    for step in STEP * np.eye(len(sliders)):
-        x = [rig.jacobian(sliders + k * step, **options).pose.points for k in (-1, 1)]
-        columns.append((x[1] - x[0]) / (2 * STEP))
-    return np.stack(columns, axis=2)
+def difference(rig, sliders, change, **options):
+    """(n, 3) how the shape moves along a change of the sliders, by a central difference."""
+    ends = [rig.jacobian(sliders + k * STEP * change, **options).pose.points for k in (-1, 1)]
+    return (ends[1] - ends[0]) / (2 * STEP)
+
+
+def check(found, expected, change):
+    """Of all products."""
+    assert np.abs(found.matrix @ change - expected).max() < 1e-5 * np.abs(expected).max()
+    gradient = np.cos(np.arange(expected.size)).reshape(expected.shape)
+    np.testing.assert_allclose(found.forward(change), found.matrix @ change, atol=1e-10)
+    np.testing.assert_allclose(found.backward(gradient), np.einsum("nk,nks->s", gradient, found.matrix), atol=1e-9)
 
 
 def test_the_jacobian_is_what_differences_say(rig):
     sliders = np.linspace(0.15, 0.3, len(rig.sliders.names))
-    found = rig.jacobian(sliders)
-    expected = differences(rig, sliders)
-    assert np.abs(found.matrix - expected).max() < 1e-5 * np.abs(expected).max()
-    change, gradient = np.linspace(-1, 1, len(sliders)), np.cos(np.arange(found.matrix[..., 0].size))
-    gradient = gradient.reshape(found.pose.points.shape)
-    np.testing.assert_allclose(found.forward(change), found.matrix @ change, atol=1e-10)
-    np.testing.assert_allclose(found.backward(gradient), np.einsum("nk,nks->s", gradient, found.matrix), atol=1e-9)
+    change = np.cos(1.0 + np.arange(len(sliders)))
+    check(rig.jacobian(sliders), difference(rig, sliders, change), change)
 
 
 @pytest.mark.parametrize("force", [True, False])
@@ -83,10 +83,8 @@ def test_the_jacobian_under_pulls(force):
     tip = int(np.argmax(rig.shapes.base.points[:, 1]))
     at = rig.solve(sliders).points[tip]
     options = {"pulls": [Pull(tip, force=(0.1, 0, 0.2)) if force else Pull(tip, to=at + 0.1)]}
-    found, expected = rig.jacobian(sliders, **options), differences(rig, sliders, **options)
-    assert np.abs(found.matrix - expected).max() < 1e-5 * np.abs(expected).max()
-    gradient = found.pose.points
-    np.testing.assert_allclose(found.backward(gradient), np.einsum("nk,nks->s", gradient, found.matrix), atol=1e-9)
+    change = np.array([0.7, -1.0])
+    check(rig.jacobian(sliders, **options), difference(rig, sliders, change, **options), change)
 
 
 def test_the_jacobian_of_inbetweens_and_combinations():
@@ -167,14 +165,14 @@ def test_bounds_and_sparsity():
 
 
 def test_a_clip_is_smoothed_where_markers_are_missing(hand):
-    t = np.linspace(0, 1, 7)
+    t = np.linspace(0, 1, 5)
     table = np.stack([0 * t, 0.8 * t, 0 * t, 0.3 * t, 0.5 * (1 - t)], axis=1)
     clip = hand.animate(table, fps=24)
     rng = np.random.default_rng(3)
     noisy = clip.points + rng.normal(size=clip.points.shape) * 1e-3 * hand.body.diagonal
     markers = np.arange(0, clip.points.shape[1], 20)
     frames = noisy[:, markers].copy()
-    frames[3, 8:] = np.nan
+    frames[2, 8:] = np.nan
     rough, smooth = (hand.fit(frames, markers=markers, smoothness=s).weights for s in (0.0, 1e-3))
     error = [np.abs(found.values - table).mean() for found in (rough, smooth)]
     assert error[1] < 0.5 * error[0]
