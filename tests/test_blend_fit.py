@@ -10,6 +10,7 @@ import pytest
 import pliant
 from pliant import Pull, gallery, rotations
 from pliant.app.cli import main as command
+from pliant.engines.blend import LiveBlend
 
 STEP = 1e-4
 
@@ -179,6 +180,24 @@ def test_a_clip_is_smoothed_where_markers_are_missing(hand):
     whole = hand.fit(clip)
     assert whole.weights.fps == 24
     np.testing.assert_allclose(whole.weights.values, table, atol=5e-3)
+
+
+def test_sliders_follow_dragged_vertices_with_the_least_change(hand):
+    live = LiveBlend(hand)
+    goal = hand.solve({"fist": 0.5}).points
+    tips = np.argsort(-np.linalg.norm(goal - hand.shapes.base.points, axis=1))[[0, 40, 90]]
+    sliders = live.drag({}, {int(tip): goal[tip] for tip in tips})
+    reached = hand.solve(sliders).points
+    before = np.linalg.norm(hand.shapes.base.points[tips] - goal[tips], axis=1)
+    assert (np.linalg.norm(reached[tips] - goal[tips], axis=1) < 0.1 * before).all()
+    assert np.linalg.norm(list(sliders.values())) < 0.6  # fist alone is at 0.5
+    assert live.drag(sliders, {}) == pytest.approx(sliders)
+    far = live.drag(sliders, {int(tips[0]): goal[tips[0]] + 100.0})
+    assert all(0 <= value <= 1 for value in far.values())
+    beyond = hand.solve({"fist": 1.3}).points[tips[0]]
+    assert live.drag({"fist": 1.3}, {int(tips[0]): beyond})["fist"] == pytest.approx(1.3, abs=0.01)
+    with pytest.raises(pliant.InputError, match="a pull names vertex 9999"):
+        live.drag({}, {9999: (0, 0, 0)})
 
 
 @pytest.mark.parametrize(

@@ -330,6 +330,27 @@ def test_a_shape_is_pulled_by_shift_and_by_handles(window: Any) -> None:
     assert not [name for name in shown.scene.nodes if "pull" in name]
 
 
+def test_sliders_follow_what_is_dragged(window: Any) -> None:
+    shown = window()
+    panel = shown.panel
+    shapes = panel.scene.shapes
+    name = panel.sliders._known and next(iter(panel.sliders._known))
+    goal = pliant.Blendshapes(shapes, interior="none").solve({name: 0.6}).points
+    tip = int(np.argmax(np.linalg.norm(goal - shapes.base.points, axis=1)))
+    shown.gui["Sliders follow"].set(True)
+    node = shown.scene["/blend/shape"]
+    for phase in ("start", "end"):
+        node.pull(shown.display(shapes.base.points[tip]), shown.display(goal[tip]), phase)
+        shown.rest()
+    assert "pulls" not in panel.document()
+    assert panel.sliders.values[name] == pytest.approx(0.6, abs=0.15)
+    assert np.linalg.norm(shown.shown()[tip] - goal[tip]) < 0.03 * shapes.base.diagonal
+    shown.gui[name].set(0.1)  # a visitor's slider counts
+    shown.rest()
+    assert panel.sliders.values[name] == 0.1
+    assert not [node for node in shown.scene.nodes if "pull" in node]
+
+
 def test_a_click_puts_a_handle_on_the_shape(window: Any) -> None:
     shown = window()
     base = shown.panel.scene.shapes.base.points

@@ -185,9 +185,9 @@ class Blendshapes(Displayed):
 
         Sliders with in-betweens and combinations become the weights of those; see `pliant.engines.blend.sliders`.
         """
-        return self.sliders.weights(self._row(weights)[None])[0]
+        return self.sliders.weights(self.row(weights)[None])[0]
 
-    def _row(self, weights: ArrayLike | Mapping[str, float]) -> Floats:
+    def row(self, weights: ArrayLike | Mapping[str, float]) -> Floats:
         """(shapes,) sliders, checked."""
         count = len(self.shapes)
         if isinstance(weights, Mapping):
@@ -282,7 +282,7 @@ class Blendshapes(Displayed):
         precision, since the derivative is that of an equilibrium.
         """
         load = read_load(self, listed(pulls), pinned)
-        return jacobian_at(self, self._row(weights), load, SolveOptions.of(method, accuracy, None))
+        return jacobian_at(self, self.row(weights), load, SolveOptions.of(method, accuracy, None))
 
     def fit(
         self,
@@ -393,7 +393,7 @@ class Blendshapes(Displayed):
             raise InputError(
                 f"weights have shape {table.shape}; expected (frames, {len(self.shapes)})", argument="weights"
             )
-        return np.stack([self._row(row) for row in table])
+        return np.stack([self.row(row) for row in table])
 
     @takes_keywords_of(poses, without=("watch",))
     def animate(
@@ -412,7 +412,7 @@ class Blendshapes(Displayed):
         """
         if isinstance(weights, WeightClip):
             fps = weights.fps if fps is None else fps
-            weights = np.stack([self._row(dict(zip(weights.names, row, strict=True))) for row in weights.values])
+            weights = np.stack([self.row(dict(zip(weights.names, row, strict=True))) for row in weights.values])
         table = self.path(steps) if weights is None else self._rows(weights)
         frames: list[Floats] = []
         failed: list[int] = []

@@ -272,7 +272,7 @@ class Fitting:
         value = state.row[self.numbers]
         far = np.full(len(about.g) - len(value), np.inf)
         low, high = np.concatenate([self.low - value, -far]), np.concatenate([self.high - value, far])
-        return _bounded(about.N + damping * np.diag(about.diagonal), about.g, low, high)
+        return bounded_step(about.N + damping * np.diag(about.diagonal), about.g, low, high)
 
     def moved(self, state: FrameFit, step: Floats, middle: Floats) -> FrameFit:
         """The state after a step."""
@@ -299,7 +299,7 @@ def _updated(columns: Floats, change: Floats, moved: Floats) -> Floats:
     return updated
 
 
-def _bounded(N: Floats, g: Floats, low: Floats, high: Floats) -> Floats:
+def bounded_step(N: Floats, g: Floats, low: Floats, high: Floats) -> Floats:
     """The minimum of ½ dᵀ N d + gᵀ d within bounds, which 0 lies in."""
     from scipy.optimize import lsq_linear
 

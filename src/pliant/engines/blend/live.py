@@ -12,7 +12,7 @@ which does not depend on earlier shapes; call that when the drag ends.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,9 +26,10 @@ from pliant.core.rotations import IDENTITY
 from pliant.core.topology import Floats
 from pliant.engines.blend.blendshapes import Blendshapes
 from pliant.engines.blend.contacts import SpringContactBody, make_contact_solver
+from pliant.engines.blend.dragging import SliderDrag
 from pliant.engines.blend.equilibrium import Network, Outcome, SolveOptions
 from pliant.engines.blend.options import BlendOptions
-from pliant.engines.blend.pulls import ExternalLoad, Pull, listed, read_load
+from pliant.engines.blend.pulls import ExternalLoad, Pull, checked_pulls, listed, read_load
 from pliant.engines.blend.springs import CorotatedRest, Rest
 
 LIVE_ACCURACY = 1e-3
@@ -70,6 +71,7 @@ class LiveBlend:
         self._solver: ContactSolver | None = None
         self._placed: list[Obstacle] = []
         self._number = 0
+        self._drag: SliderDrag | None = None
 
     def shape(
         self,
@@ -101,6 +103,28 @@ class LiveBlend:
         body = SpringContactBody(self.rig, network, load.vertices, rest, x, load.force, LIVE_CONTACT_ACCURACY)
         found = solver.frame(body, self._number, iterations=LIVE_ITERATIONS, quick=CONTACT_TIME_SHARE * self.seconds)
         return self._statics.surface(found.x, None)
+
+    def drag(
+        self,
+        weights: ArrayLike | dict[str, float],
+        targets: Mapping[int, ArrayLike],
+        *,
+        bounds: tuple[float, float] = (0.0, 1.0),
+    ) -> dict[str, float]:
+        """The sliders, by name, that lead dragged vertices to positions, with the least change; see `dragging`.
+
+        targets: positions (x, y, z) by vertex. They are met as nearly as the shapes allow.
+        """
+        pulls = checked_pulls([Pull(vertex, to=at) for vertex, at in targets.items()], len(self.rig.shapes.base.points))
+        low, high = (float(bound) for bound in bounds)
+        if not low <= high:
+            raise InputError(f"bounds are {bounds}; expected lowest and highest", argument="bounds")
+        self._drag = self._drag or SliderDrag(self.rig)
+        vertices, positions = np.array([pull.vertex for pull in pulls]), np.array([pull.to for pull in pulls])
+        row = self.rig.row(weights)
+        if len(pulls):
+            row = self._drag.follow(row, vertices, positions, low, high)
+        return {name: float(row[self.rig.shapes.names.index(name)]) for name in self.rig.sliders.names}
 
     def _unloaded(self, w: Floats) -> tuple[Floats, Rest | CorotatedRest]:
         """(n, 3) the shape without load in the world, and its springs' rest state; cached."""

@@ -95,7 +95,7 @@ class BlendPanel(Panel):
         self.obstacles.around(shapes.base.points)
         with self.obstacles.folder:
             self.contact = self.add_options(OBSTACLES_FOLDER, BlendOptions)
-        self.pulls = PullHandles(self, self._loaded)
+        self.pulls = PullHandles(self, self._loaded, self._led)
         self.looks = Looks(self.desk, self.drawn, shapes, partial(self.request, clip=False))
         self.add_further_options(BlendOptions)
         self.obstacles.take(self._document.get("obstacles", []), scene.obstacles)
@@ -134,7 +134,7 @@ class BlendPanel(Panel):
         document = {key: value for key, value in super().document().items() if key not in PANEL_KEYS}
         if self.scene.fps != DEFAULT_FPS:
             document.setdefault("fps", self.scene.fps)  # as the clip has them, whose keys may be changed
-        obstacles, pulls = self.obstacles.tables(), copy.deepcopy(list(self.pulls.tables))
+        obstacles, pulls = self.obstacles.tables(), copy.deepcopy(list(self.pulls.acting))
         document |= ({"obstacles": obstacles} if obstacles else {}) | ({"pulls": pulls} if pulls else {})
         without = {name for name, _ in idle(document)}
         return {key: value for key, value in document.items() if key not in without}
@@ -171,6 +171,11 @@ class BlendPanel(Panel):
 
     def _slid(self) -> None:
         """A slider was moved."""
+        self.pulls.let_sliders_be()
+        self._led()
+
+    def _led(self) -> None:
+        """Sliders were moved, or are to be."""
         self.desk.timeline.stop()
         self._look(frame=None)
         self._posed()
@@ -275,8 +280,9 @@ class BlendPanel(Panel):
         rig = self.rig or self._make_rig(job)
         view = self.view
         try:
-            row = self._row(view)
-            if view.frame is not None:
+            given = self._row(view)
+            row = given if view.frame is not None else self.pulls.followed(self._live_blend(rig), given)
+            if view.frame is not None or row is not given:
                 self.sliders.put(row, lambda: view is self.view)
             self._show(self._quickly(rig, row, view.frame or 0), row, job, resting=False)
             if job.settled():
@@ -288,10 +294,13 @@ class BlendPanel(Panel):
             self._load = object()
             raise
 
-    def _quickly(self, rig: Blendshapes, row: SliderRow, frame: int) -> Floats:
+    def _live_blend(self, rig: Blendshapes) -> LiveBlend:
         contact = self.options.taken_by(LiveBlend)
         if self._live is None or self._live[0] != contact:
             self._live = contact, LiveBlend(rig, **contact)
+        return self._live[1]
+
+    def _quickly(self, rig: Blendshapes, row: SliderRow, frame: int) -> Floats:
         pulls = self.pulls.now()
         try:
             read_load(rig, pulls, None)
@@ -300,7 +309,7 @@ class BlendPanel(Panel):
             self._load = object()
             raise
         pinned = self._pinned(frame)
-        return self._live[1].shape(row, pulls=pulls, pinned=pinned, obstacles=self.obstacles.at(frame))
+        return self._live_blend(rig).shape(row, pulls=pulls, pinned=pinned, obstacles=self.obstacles.at(frame))
 
     def _pinned(self, frame: int) -> Floats | None:
         pins = self.scene.pins

@@ -11,7 +11,8 @@ import numpy as np
 from pliant.app.studio.desk import Document
 from pliant.app.studio.viewport import HANDLE_COLOR, Phase
 from pliant.core.topology import Floats
-from pliant.engines.blend import Pull
+from pliant.engines.blend import LiveBlend, Pull
+from pliant.engines.blend.app.panel_keys import SliderRow, clean
 
 if TYPE_CHECKING:
     from pliant.engines.blend.app.panel import BlendPanel
@@ -21,11 +22,11 @@ BALL = 0.008
 
 
 class PullHandles:
-    """The pulls of a panel. changed: called when they have changed."""
+    """The pulls of a panel. changed: called when they have changed. led: called when sliders are to follow them."""
 
-    def __init__(self, panel: BlendPanel, changed: Callable[[], None]) -> None:
+    def __init__(self, panel: BlendPanel, changed: Callable[[], None], led: Callable[[], None]) -> None:
         desk, drawn = panel.desk, panel.drawn
-        self.desk, self.drawn, self._changed, self._act = desk, drawn, changed, panel.act
+        self.desk, self.drawn, self._changed, self._led, self._act = desk, drawn, changed, led, panel.act
         self.radius = BALL * float(np.linalg.norm(np.ptp(drawn.points, axis=0)))
         self.tables: tuple[Document, ...] = ()
         """The scene's tables [[pulls]]; the worker reads them at any time, so they are replaced and never changed."""
@@ -36,8 +37,11 @@ class PullHandles:
         self.folder = desk.gui.add_folder("Pulls", expand_by_default=True)
         with self.folder:
             self._help = desk.gui.add_markdown("")
+            hint = "What is dragged moves the sliders that lead there, with the least change, instead of being pulled"
+            self._leads = desk.gui.add_checkbox("Sliders follow", False, hint=hint)
             self._all = desk.gui.add_button("Let go of everything", visible=False)
         desk.on(self._all, self.clear)
+        desk.on(self._leads, self.clear)
         drawn.on_click(self._clicked)
         drawn.on_drag(self._dragged)
         self._show_help()
@@ -50,9 +54,25 @@ class PullHandles:
             self._list(entry["vertex"])
         self._show_help()
 
+    @property
+    def acting(self) -> tuple[Document, ...]:
+        """Of these tables, those that pull the shape: none if the sliders follow."""
+        return () if self._leads.value else self.tables
+
     def now(self) -> list[Pull]:
         """The pulls as the solver takes them."""
-        return [Pull(entry["vertex"], to=entry.get("to"), force=entry.get("force")) for entry in self.tables]
+        return [Pull(entry["vertex"], to=entry.get("to"), force=entry.get("force")) for entry in self.acting]
+
+    def followed(self, live: LiveBlend, row: SliderRow) -> SliderRow:
+        """The sliders that lead where vertices are dragged; as they are if nothing is."""
+        targets = {entry["vertex"]: entry["to"] for entry in self.tables if "to" in entry}
+        return clean(live.drag(row, targets)) if targets and self._leads.value else row
+
+    def let_sliders_be(self) -> None:
+        """A visitor has moved one: they follow nothing until something is dragged again."""
+        if self._leads.value:
+            for entry in self.tables:
+                self._forget(entry["vertex"])
 
     def clear(self) -> None:
         """Let go of everything."""
@@ -101,7 +121,7 @@ class PullHandles:
             self._chosen = None
         self._mark(vertex, position)
         self._show_help()
-        self._changed()
+        (self._led if self._leads.value else self._changed)()
 
     def _write(self, pull: Document) -> None:
         """Have another pull, in place of one at the same vertex."""
