@@ -18,9 +18,9 @@ from pliant.engines.blend.fit import STALE, PhysicalModel, bounded_step
 if TYPE_CHECKING:
     from pliant.engines.blend.blendshapes import Blendshapes
 
-LEAST_CHANGE = 1e-3
+CHANGE_WEIGHT = 1e-3
 """λ, over the largest sum of squares by which one slider moves the vertices."""
-DRAG_STEPS, SETTLED = 4, 2e-3
+DRAG_STEPS, DRAG_ACCURACY = 4, 2e-3
 """Steps at most, and change of the sliders that ends them."""
 
 
@@ -43,15 +43,15 @@ class SliderDrag:
                 self._columns, self._taken = self._model.columns(row), row.copy()
             A = self._columns[vertices].reshape(-1, len(self._numbers))
             N = A.T @ A
-            least = LEAST_CHANGE * max(float(np.diag(N).max(initial=0)), 1e-300)
+            least = CHANGE_WEIGHT * max(float(np.diag(N).max(initial=0)), 1e-300)
             g = A.T @ (x[vertices] - positions).ravel() + least * change
             value = row[self._numbers]
             # A slider that is beyond the bounds already may stay there.
-            room = np.minimum(low, value) - value, np.maximum(high, value) - value
-            step = bounded_step(N + least * np.eye(len(N)), g, *room)
+            limits = np.minimum(low, value) - value, np.maximum(high, value) - value
+            step = bounded_step(N + least * np.eye(len(N)), g, *limits)
             row[self._numbers] += step
             change += step
             x = self._model.points(row)
-            if np.abs(step).max(initial=0) <= SETTLED:
+            if np.abs(step).max(initial=0) <= DRAG_ACCURACY:
                 break
         return row
