@@ -150,6 +150,37 @@ def test_a_scan_needs_neither_correspondence_nor_alignment(hand, seen):
     assert found.errors[0] < 2.5e-3 * hand.body.diagonal
 
 
+def test_an_aligned_part_of_a_scan_stays_where_it_is(hand):
+    points = hand.solve(TRUE, accuracy=1e-8).points
+    corners = points[hand.shapes.base.triangles]
+    whole = np.concatenate([points, corners.mean(axis=1), (corners + np.roll(corners, 1, axis=1)).reshape(-1, 3) / 2])
+    for axis in (0, 1):
+        part = whole[whole[:, axis] > np.median(whole[:, axis])]
+        found = hand.fit(pliant.PointCloud(part))
+        np.testing.assert_allclose(found.rotations[0], np.eye(3), atol=0.1)
+        assert found.errors[0] < 2e-3 * hand.body.diagonal
+
+
+def test_a_frame_that_shows_nothing_is_as_those_around_it(hand):
+    t = np.linspace(0, 1, 5)
+    table = np.stack([0 * t, 0.8 * t, 0 * t, 0.3 * t, 0 * t], axis=1)
+    frames = hand.animate(table).points[:, ::10].copy()
+    frames[2] = np.nan
+    with pytest.warns(pliant.PliantWarning, match="1 frames show less than 3 points, the first of them frame 2"):
+        found = hand.fit(frames, markers=np.arange(0, 500, 10), smoothness=1e-8)
+    np.testing.assert_allclose(found.weights.values, table, atol=0.02)
+
+
+def test_what_does_not_belong_is_said(hand, seen):
+    markers = np.arange(0, 500, 10)
+    swapped = seen[markers].copy()
+    swapped[[3, 40]] = swapped[[40, 3]]
+    with pytest.warns(pliant.PliantWarning, match="away from"):
+        hand.fit(swapped, markers=markers)
+    with pytest.warns(pliant.PliantWarning, match="they count from 0"):
+        hand.fit(np.roll(seen, 200, axis=0))
+
+
 def test_bounds_and_sparsity():
     hand = pliant.Blendshapes(gallery.hand(500))
     seen = hand.solve([0, 1.2, 0, 0, -0.2], accuracy=1e-8).points
@@ -206,10 +237,13 @@ def test_sliders_follow_dragged_vertices_with_the_least_change(hand):
         (np.zeros((2, 3)), {"markers": [0, 1]}, "2 points that are not missing"),
         (np.zeros((4, 3)), {"markers": [0, 1, 2, 10_000]}, "markers name vertex 10000; the rig has"),
         (np.zeros((4, 3)), {"markers": [0, 1, 2]}, "4 points for 3 markers"),
-        (np.zeros((4, 3)), {}, "or say which vertices they are"),
-        (np.zeros((2, 4, 3)), {}, "say which vertices they are"),
+        (np.zeros((4, 3)), {}, r"say which vertices they are \(markers\)"),
+        (np.zeros((2, 4, 3)), {}, r"say which vertices they are \(markers\)"),
         (np.zeros(4), {}, "expected points"),
-        (np.zeros((4, 3)), {"markers": [0, 1, 2, 3], "bounds": (1, 0)}, "expected lowest and highest"),
+        (np.eye(4, 3), {"markers": [0, 1, 2.5, 3]}, "expected vertex numbers"),
+        (1e-3 * gallery.hand(500).base.points, {}, "expected the same units"),
+        (pliant.PointCloud(1e3 * gallery.hand(700).base.points), {}, "expected the same units"),
+        (np.zeros((4, 3)), {"markers": [0, 1, 2, 3], "bounds": (1, 0)}, "expected the lowest first"),
         (np.zeros((4, 3)), {"markers": [0, 1, 2, 3], "sparsity": -1}, "sparsity is -1"),
         (np.zeros((4, 3)), {"markers": ([0] * 4, np.zeros((3, 3)))}, "barycentric weights"),
     ],

@@ -506,6 +506,9 @@ def test_the_command_line_says_muscles(folder: Path, command_line: Any) -> None:
         assert code == 2
         assert words in err, err
         assert len(err.strip().splitlines()) == 1 or "usage" in err
+    code, _, err = command_line(*map(str, base), "--muscle", "upper:tension=5e4", "--muscle", "upper:activation=1")
+    assert code == 2
+    assert "--muscle names one muscle twice" in err
 
 
 def test_the_studio_keeps_muscles_along_with_their_joints() -> None:

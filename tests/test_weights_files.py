@@ -258,7 +258,7 @@ def test_lost_rows_are_repeated_and_gaps_filled(tmp_path):
         ([f"0:00:{k / 25:06.3f}" for k in range(40)], 25),
         ([timecode(2 * k) for k in range(40)], 30),  # every second of 60 frames
         ([timecode(k, start=0) for k in range(20)], None),  # no second ends, so the rate is not known
-        (["0", "1", "2.5"], None),  # keys
+        (["0", "1", "3"], None),  # frames, perhaps
         (["0", "0.1", "soon"], None),
         (["0.2", "0.1", "0"], None),
         (["nan", "0.1", "0.2"], None),
@@ -269,6 +269,14 @@ def test_the_frame_rate_of_a_table(tmp_path, cells, fps):
     found = read_weights(tmp_path / "w.csv", NAMES)
     assert found.fps == (None if fps is None else pytest.approx(fps))
     assert np.array_equal(found.values[:, 1], np.arange(len(cells)))
+
+
+def test_keys_at_times_of_their_own_are_in_time(tmp_path):
+    (tmp_path / "w.csv").write_text("time,smile\n0,0\n1,1\n2.5,0.5\n")
+    with pytest.warns(pliant.PliantWarning, match="interpolated 76 frames at 30 fps"):
+        found = read_weights(tmp_path / "w.csv", NAMES)
+    assert found.fps == 30
+    assert found.values[[0, 15, 30, 75], 1] == pytest.approx([0, 0.5, 1, 0.5])
 
 
 def test_a_table_is_sampled_anew_only_where_it_says_when(tmp_path):

@@ -1,7 +1,8 @@
 """Markers over time: where some vertices of a mesh were seen, in a CSV table.
 
 A header names the columns ``vertex,x,y,z``, in any order, and ``frame`` if there is more than one frame; vertices and
-frames count from 0. A marker without a row in a frame, or with empty cells, is missing there.
+frames count from 0; frames before the first are left out. A marker without a row in a frame, or with empty cells, is
+missing there.
 """
 
 from __future__ import annotations
@@ -44,9 +45,14 @@ def read_markers(path: PathLike) -> tuple[Ints, Floats]:
     if not entries:
         raise source.error("has a header but no rows; expected a row for each marker")
     vertices = np.unique([vertex for vertex, _, _ in entries])
-    points = np.full((max(frame for _, frame, _ in entries) + 1, len(vertices), 3), np.nan)
+    first = min(frame for _, frame, _ in entries)
+    points = np.full((max(frame for _, frame, _ in entries) + 1 - first, len(vertices), 3), np.nan)
+    given = set()
     for vertex, frame, point in entries:
-        points[frame, np.searchsorted(vertices, vertex)] = point
+        if (vertex, frame) in given:
+            raise source.error(f"has vertex {vertex} twice in frame {frame}; expected one row for each")
+        given.add((vertex, frame))
+        points[frame - first, np.searchsorted(vertices, vertex)] = point
     return vertices, points
 
 

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from pliant.core.clips import MOST_FRAMES, WeightClip
+from pliant.core.clips import DEFAULT_FPS, MOST_FRAMES, WeightClip
 from pliant.core.errors import PliantWarning
 from pliant.core.topology import Floats
 from pliant.core.values import locked
@@ -99,6 +99,8 @@ def _recorded(source: Source, names: ShapeNames, header: list[str], rows: Lines,
     column = next((written.index(name) for name in TIMES if name in written), None)
     times = None if column is None else seconds_of([cells[column] for _, cells in rows])
     fps = None if times is None else frame_rate_of(times)
+    if times is not None and fps is None and (np.diff(times) > 0).all() and (times != np.round(times)).any():
+        fps = DEFAULT_FPS  # keys at times of their own; whole numbers may be frames
     if times is not None and fps is not None:
         if (times[-1] - times[0]) * fps > MOST_FRAMES:
             raise source.error(f"lasts {times[-1] - times[0]:.0f} s; expected at most {MOST_FRAMES:,} frames")

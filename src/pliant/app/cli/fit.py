@@ -27,20 +27,20 @@ def add_commands(commands: Any) -> None:
         "observation",
         metavar="SEEN",
         help="a mesh or clip with the rig's vertices; a scan: another mesh, or points; or markers: a .csv with the "
-        "columns vertex,x,y,z and, for several frames, frame",
+        "columns vertex,x,y,z and, for several frames, frame; both count from 0",
     )
     parser.add_argument("-o", "--output", required=True, help="the sliders, a row for each frame: .csv .json")
     parser.add_argument("--clip", metavar="FILE", help="write the fitted shapes, too, where they were seen")
     parser.add_argument("--base", help="the rig's base shape: a file, or the name of one of the shapes")
     parser.add_argument(
-        "--bounds", metavar=("LOW", "HIGH"), nargs=2, type=float, default=(0.0, 1.0), help="of sliders (default: 0 1)"
+        "--bounds", metavar="LOW,HIGH", type=_bounds, default=(0.0, 1.0), help="of the sliders (default: 0,1)"
     )
     parser.add_argument("--fixed", action="store_true", help="the shape does not move as a whole")
     parser.add_argument(
         "--sparsity", type=float, default=0.0, help="prefer few sliders: cost of one at 1, such as 1e-7 (default: 0)"
     )
     parser.add_argument(
-        "--smoothness", type=float, default=0.0, help="of a clip in time: larger is smoother, such as 1e-4 (default: 0)"
+        "--smoothness", type=float, default=0.0, help="of a clip in time: larger is smoother, such as 1e-5 (default: 0)"
     )
     parser.add_argument("--json", action="store_true", help="for scripts")
     parser.add_argument("--quiet", action="store_true", help="say nothing")
@@ -51,8 +51,10 @@ def _fit(options: argparse.Namespace) -> int:
 
     Where the mesh that was seen has the rig's vertices, each is taken for the rig's vertex of its number. Any other
     mesh or point cloud is taken for a scan: it need not be aligned, and parts of it may be missing. Exit code 1 if a
-    frame did not converge.
+    frame did not converge, or is far from what was seen.
     """
+    from pliant.engines.blend.fit import MOST_ERROR
+
     check_weights(options.output)
     if options.clip:
         check_clip(options.clip)
@@ -64,7 +66,7 @@ def _fit(options: argparse.Namespace) -> int:
             found = pliant.Blendshapes(shapes).fit(
                 target,
                 markers=markers,
-                bounds=tuple(options.bounds),
+                bounds=options.bounds,
                 rigid=not options.fixed,
                 sparsity=options.sparsity,
                 smoothness=options.smoothness,
@@ -97,13 +99,21 @@ def _fit(options: argparse.Namespace) -> int:
         near, linear = (f"{each[worst] / shapes.base.diagonal:.2%}" for each in (found.errors, found.linear_errors))
         frames = f"{len(found.weights)} frame" + "s" * (len(found.weights) > 1)
         say(f"{frames}, {len(found.weights.names)} sliders; {seconds:.1f} s")
-        say(f"at most {near} of the diagonal from what was seen (linear blending: {linear})")
+        say(f"{near} of the diagonal from what was seen, root mean square, worst frame (linear blending: {linear})")
         if failed:
             say(f"{len(failed)} frames did not converge, the first of them frame {failed[0]}")
         say(str(written[0]))
         if clips:
             say(written_line(found.clip, clips))
-    return 1 if failed else 0
+    return 1 if failed or found.errors[worst] > MOST_ERROR * shapes.base.diagonal else 0
+
+
+def _bounds(text: str) -> tuple[float, float]:
+    try:
+        low, high = (float(word) for word in text.split(","))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f'"{text}" is not LOW,HIGH, such as -0.5,1.5') from None
+    return low, high
 
 
 def _seen(file: str) -> tuple[Any, Any]:

@@ -19,8 +19,9 @@ and all frames take some steps together, so that what a frame does not show is t
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -29,13 +30,13 @@ import scipy.sparse as sp
 
 from pliant.core import rotations
 from pliant.core.clips import DEFAULT_FPS, Animation, WeightClip
-from pliant.core.errors import InputError
+from pliant.core.errors import InputError, PliantWarning
 from pliant.core.topology import Floats
 from pliant.core.validation import positive_number
 from pliant.core.values import Displayed, as_array
 from pliant.engines.blend.equilibrium import SolveOptions
 from pliant.engines.blend.jacobian import FreeDerivative, slider_chain
-from pliant.engines.blend.observations import Scanned, Seen, observed
+from pliant.engines.blend.observations import Marked, Scanned, Seen, observed
 
 if TYPE_CHECKING:
     from pliant.engines.blend.blendshapes import Blendshapes
@@ -53,6 +54,8 @@ MOST_FIT_STEPS = 40
 POOR, STALE, EXACT = 0.5, 0.25, 0.01
 """Share of the predicted decrease below which the derivative is taken anew; change of a slider from which it is; and
 change up to which it counts as exact, as it has to be at the end."""
+MOST_ERROR, OUTLYING_MARKER = 0.02, 10.0
+"""Of a fit, over the diagonal; and distance of one marker over the median, from which it is named."""
 MOST_DAMPING = 10.0
 """At which no step helps."""
 SMOOTHING_ROUNDS = 4
@@ -334,9 +337,13 @@ def fit(
         if not (isinstance(value, (int, float)) and np.isfinite(value) and value >= 0):
             raise InputError(f"{name} is {value!r}; expected a number, 0 or more", argument=name)
     limits, count = as_array(bounds, "bounds", np.float64), len(rig.sliders.names)
-    if limits.shape not in ((2,), (count, 2)) or not (limits[..., 0] <= limits[..., 1]).all():
+    if limits.shape not in ((2,), (count, 2)):
         raise InputError(
             f"bounds have shape {limits.shape}; expected lowest and highest, or ({count}, 2)", argument="bounds"
+        )
+    if not (limits[..., 0] <= limits[..., 1]).all():
+        raise InputError(
+            f"bounds are {limits.tolist()}; expected the lowest first, then the highest", argument="bounds"
         )
     low, high = np.broadcast_to(limits, (count, 2)).T
     seen, fps = observed(rig, target, markers)
@@ -345,8 +352,12 @@ def fit(
     row = np.zeros(len(rig.shapes))
     row[fitting.numbers] = np.clip(0.0, low, high)
     frames: list[FrameFit] = []
-    linear_errors = []
+    linear_errors: list[float] = []
     for k, each in enumerate(seen):
+        if each is None:  # too little is seen: as before, until the clip is smoothed
+            frames.append(replace(frames[-1], columns=None))
+            linear_errors.append(linear_errors[-1])
+            continue
         if not frames:
             motions = each.motions(rig.shapes.points[0]) if rigid else [(np.eye(3), np.zeros(3))]
             plain = min((fitting.fit(linear, each, FrameFit(row, *m)) for m in motions), key=lambda f: f.error)
@@ -356,7 +367,8 @@ def fit(
         else:
             before = frames[-1]
             plain = fitting.fit(linear, each, FrameFit(before.row, before.R, before.t))
-            starts = [FrameFit(before.row, before.R, before.t, before.columns, before.taken)]
+            known = None if before.columns is None else before.taken
+            starts = [FrameFit(before.row, before.R, before.t, before.columns, known)]
             before.columns = None
         linear_errors.append(plain.error)
         frames.append(min((fitting.fit(physical, each, start) for start in starts), key=lambda f: f.error))
@@ -367,6 +379,7 @@ def fit(
             _smooth(fitting, physical, seen, frames, smoothness)
     values = np.stack([frame.row for frame in frames])[:, fitting.numbers]
     points = [frame.points for frame in frames]
+    _warn(rig, seen, frames)
     rate = DEFAULT_FPS if fps is None else fps
     return SliderFit(
         WeightClip(rig.sliders.names, values, rate, "fit"),
@@ -379,19 +392,46 @@ def fit(
     )
 
 
+def _warn(rig: Blendshapes, seen: Sequence[Seen | None], frames: Sequence[FrameFit]) -> None:
+    """Of what cannot be vouched for."""
+    unseen = [k for k, each in enumerate(seen) if each is None]
+    if unseen:
+        text = (
+            f"{len(unseen)} frames show less than 3 points, the first of them frame {unseen[0]}; they have the sliders "
+        )
+        warnings.warn(text + "of the frames around them", PliantWarning, stacklevel=4)
+    worst = int(np.argmax([frame.error for frame in frames]))
+    far, each = frames[worst].error / rig.body.diagonal, seen[worst]
+    if far > MOST_ERROR:
+        text = f"frame {worst} is {far:.1%} of the diagonal away from what was seen; is that of another rig, "
+        warnings.warn(text + "with other vertices (they count from 0) or units?", PliantWarning, stacklevel=4)
+    elif isinstance(each, Marked) and len(each.rows.targets) < len(rig.shapes.base.points):
+        rows = each.rows
+        away = np.linalg.norm(rows.of(frames[worst].points) - rows.targets, axis=1)
+        k = int(np.argmax(away))
+        if away[k] > max(OUTLYING_MARKER * float(np.median(away)), MOST_ERROR * rig.body.diagonal):
+            far = float(away[k]) / rig.body.diagonal
+            text = f"frame {worst}: vertex {rows.corners[k, 0]} was seen {far:.1%} of the diagonal away from the fit"
+            warnings.warn(f"{text}, far more than most", PliantWarning, stacklevel=4)
+
+
 def _smooth(
-    fitting: Fitting, model: PhysicalModel, seen: Sequence[Seen], frames: list[FrameFit], smoothness: float
+    fitting: Fitting, model: PhysicalModel, seen: Sequence[Seen | None], frames: list[FrameFit], smoothness: float
 ) -> None:
     """A Gauss–Newton step of all frames together, with s Σ |w_f+1 - 2 w_f + w_f-1|² added to the objective."""
     from pliant.numerics.linalg import solve
 
-    about = []
+    about: list[Linearised] = []
+    size = len(fitting.numbers) + 6 * fitting.rigid
     for each, frame in zip(seen, frames, strict=True):
+        if each is None:
+            about.append(Linearised(RIDGE * np.eye(size), np.zeros(size), np.ones(size), frame.t))
+            continue
         x = model.points(frame.row)
         frame.columns = model.columns(frame.row)
         about.append(fitting.linearised(each.stages[-1], x, frame))
         frame.columns = None
-    count, size = len(fitting.numbers), len(about[0].g)
+    count = len(fitting.numbers)
     second = sp.diags([1.0, -2.0, 1.0], [0, 1, 2], shape=(len(frames) - 2, len(frames)))
     curved = smoothness * sp.kron(second.T @ second, sp.diags(np.arange(size) < count, dtype=float))
     values = np.zeros((len(frames), size))
@@ -402,4 +442,5 @@ def _smooth(
         moved = fitting.moved(frame, steps[k], about[k].middle)
         frame.row, frame.R, frame.t = moved.row, moved.R, moved.t
         frame.points = frame.placed(model.points(frame.row))
-        frame.error = seen[k].error(frame.points)
+        each = seen[k]
+        frame.error = frame.error if each is None else each.error(frame.points)

@@ -89,7 +89,8 @@ def jacobian_at(rig: Blendshapes, row: Floats, load: ExternalLoad, options: Solv
     """At sliders (shapes,), under a load or none."""
     w, statics, chain = rig.weights(row), rig.statics, slider_chain(rig, row)
     start = statics.start(w, options.accuracy)
-    outcome = statics.outcome(rig.body.network, w, start, rig.body.rest(w), None, options)
+    free_options = options if len(rig.body.network.unknown) else SolveOptions()  # Newton's matrix would be empty
+    outcome = statics.outcome(rig.body.network, w, start, rig.body.rest(w), None, free_options)
     free = FreeDerivative(rig.body, w, outcome.x)
     if not load:
         return Jacobian(rig, statics.pose(outcome, w), free, chain)

@@ -31,7 +31,9 @@ OUTLYING, REACHES = 4.0, (0.2, 0.0)
 diagonal, in stages."""
 MOST_SCAN_POINTS = 6000
 """Of a scan, evenly chosen, that take part."""
-LEAST_SCAN_POINTS = 100
+LEAST_SCAN_POINTS, LEAST_MARKERS = 100, 3
+MOST_SCALED = 8.0
+"""How much larger or smaller what is seen may be than the rig: beyond, the units are others."""
 ALIGNING = ((150, 5, 6), (600, 15, 3))
 """How a scan's rigid motion is found: number of its points, rounds of closest points, and how many starts are kept."""
 CUBE_ROTATIONS = [
@@ -134,12 +136,12 @@ class Scanned:
         return float(np.sqrt((distance[near] ** 2).mean()))
 
     def motions(self, points: Floats) -> list[tuple[Floats, Floats]]:
-        """Rigid motions that take a shape (n, 3) near, the best first: as it is, and along principal axes, any way."""
+        """Rigid motions that take a shape (n, 3) near, the best first: none, and along principal axes, any way."""
         axes = [np.linalg.svd(p - p.mean(axis=0), full_matrices=False)[2] for p in (points, self.targets)]
         axes = [a * np.sign(np.linalg.det(a)) for a in axes]
         starts = [np.eye(3), *(axes[1].T @ rotation @ axes[0] for rotation in CUBE_ROTATIONS)]
         centre = points.mean(axis=0)
-        found = [(R, self.targets.mean(axis=0) - R @ centre) for R in starts]
+        found = [(np.eye(3), np.zeros(3)), *((R, self.targets.mean(axis=0) - R @ centre) for R in starts)]
         for count, rounds, kept in ALIGNING:
             some = self._with(targets=self.targets[:: max(1, len(self.targets) // count)])
             found = [some._aligned(points, R, t, rounds) for R, t in found]
@@ -170,8 +172,8 @@ def rigid_motion_between(points: Floats, targets: Floats) -> tuple[Floats, Float
     return R, y - R @ p
 
 
-def observed(rig: Blendshapes, target: Any, markers: Any) -> tuple[list[Seen], float | None]:
-    """What is seen in each frame, checked, and the frame rate if there is one."""
+def observed(rig: Blendshapes, target: Any, markers: Any) -> tuple[list[Seen | None], float | None]:
+    """What is seen in each frame, checked, None where that is too little; and the frame rate if there is one."""
     base = rig.shapes.base
     fps = None
     if isinstance(target, Animation):
@@ -190,10 +192,10 @@ def observed(rig: Blendshapes, target: Any, markers: Any) -> tuple[list[Seen], f
         corners, shares = _marker_rows(base, markers)
     elif frames.shape[1] == len(base.points):
         corners, shares = np.arange(len(base.points))[:, None], np.ones((len(base.points), 1))
-    elif shape is None and len(frames) > 1:
+    elif shape is None:
         raise InputError(
-            f"target has {frames.shape[1]} points in each frame, the rig {len(base.points)}; "
-            "say which vertices they are: markers=[...]",
+            f"target has {frames.shape[1]} points, the rig {len(base.points)}; "
+            "say which vertices they are (markers), or that they are a scan (PointCloud)",
             argument="target",
         )
     else:
@@ -202,13 +204,22 @@ def observed(rig: Blendshapes, target: Any, markers: Any) -> tuple[list[Seen], f
         raise InputError(
             f"target has {frames.shape[1]} points for {len(corners)} markers; expected one for each", argument="target"
         )
-    return [_marked(corners, shares, points, k) for k, points in enumerate(frames)], fps
+    seen = [_marked(corners, shares, points, k) for k, points in enumerate(frames)]
+    first = seen[0]
+    assert first is not None
+    _check_size(first.rows.targets, first.rows.of(base.points))
+    return list(seen), fps
 
 
-def _marked(corners: Ints, shares: Floats, points: Floats, frame: int) -> Marked:
+def _marked(corners: Ints, shares: Floats, points: Floats, frame: int) -> Marked | None:
     there = np.isfinite(points).all(axis=1)
-    if there.sum() < 3:
-        raise InputError(f"frame {frame} has {there.sum()} points that are not missing; expected at least 3")
+    if there.sum() < LEAST_MARKERS:
+        if not frame:
+            raise InputError(
+                f"frame 0 has {there.sum()} points that are not missing; expected at least {LEAST_MARKERS}",
+                argument="target",
+            )
+        return None
     return Marked(SurfaceRows(corners[there], shares[there], points[there]))
 
 
@@ -217,9 +228,10 @@ def _scan(base: Mesh, points: Floats) -> Scanned:
     if len(points) < LEAST_SCAN_POINTS:
         raise InputError(
             f"target has {len(points)} points, the rig {len(base.points)}; expected as many, or a scan of at least "
-            f"{LEAST_SCAN_POINTS}, or say which vertices they are: markers=[...]",
+            f"{LEAST_SCAN_POINTS}, or markers",
             argument="target",
         )
+    _check_size(points, base.points)
     chosen = np.linspace(0, len(points) - 1, min(len(points), MOST_SCAN_POINTS)).astype(np.int64)
     return Scanned(points[chosen], base)
 
@@ -232,11 +244,25 @@ def _marker_rows(base: Mesh, markers: Any) -> tuple[Ints, Floats]:
             raise InputError("markers on faces need triangles (k,) and barycentric weights (k, 3)", argument="markers")
         _check_numbers(triangle, len(base.triangles), "triangle")
         return base.triangles[triangle], shares
-    vertices = as_array(markers, "markers", np.int64)
+    vertices = np.asarray(markers)
+    if vertices.dtype == bool and vertices.shape == (len(base.points),):
+        vertices = np.flatnonzero(vertices)
+    if vertices.size and not np.issubdtype(vertices.dtype, np.integer):
+        raise InputError(f"markers are of type {vertices.dtype}; expected vertex numbers", argument="markers")
     if vertices.ndim != 1 or not len(vertices):
         raise InputError(f"markers have shape {vertices.shape}; expected vertex numbers (k,)", argument="markers")
     _check_numbers(vertices, len(base.points), "vertex")
     return vertices[:, None], np.ones((len(vertices), 1))
+
+
+def _check_size(points: Floats, rest: Floats) -> None:
+    """Whether what is seen may be as large as the rig: rigid motions do not scale."""
+    size, own = (float(np.linalg.norm(np.ptp(each, axis=0))) for each in (points, rest))
+    if not own / MOST_SCALED <= size <= own * MOST_SCALED:
+        raise InputError(
+            f"target is {size:.3g} large where the rig is {own:.3g}; expected the same units: scale one of them",
+            argument="target",
+        )
 
 
 def _check_numbers(numbers: Ints, count: int, what: str) -> None:

@@ -218,6 +218,8 @@ class ElasticBody(Displayed):
     def fibres(self, muscles: Sequence[Muscle] = (), fps: float | None = None) -> Fibres:
         """Where muscles pull; those that were asked for last are kept. fps: of the motion that they act in."""
         known = self._fibres
+        if isinstance(muscles, Muscle):
+            raise InputError("muscles is a Muscle; expected a list of them", argument="muscles")
         if known is None or known.muscles != tuple(muscles) or known.fps != fps:
             known = self._fibres = find_fibres(
                 muscles, self.operator, self.quadrature.points, self.made, mesh=self._mesh, skeleton=self.skeleton,

@@ -146,6 +146,9 @@ def document(options: argparse.Namespace) -> tuple[dict[str, Any], dict[KeyPath,
         raise InputError(f"{MOTION_FLAGS['motion', 'rod']} has no effect without --handle; leave it out")
     if options.map:
         motion["map"] = dict(_names(options.map))
+    muscles = dict(options.muscle)
+    if len(muscles) < len(options.muscle):
+        raise InputError("--muscle names one muscle twice; give all its keys at once: NAME:KEY=VALUE,KEY=VALUE")
     by = f" by {Path(options.motion).name}" if options.motion else ""
     written = {
         "title": f"{Path(options.input).name}{by}",
@@ -153,7 +156,7 @@ def document(options: argparse.Namespace) -> tuple[dict[str, Any], dict[KeyPath,
         "skeleton": skeleton,
         "motion": motion,
         "regions": [*options.region, *({"name": name, "rigid": True} for name in options.rigid)],
-        "muscles": dict(options.muscle),
+        "muscles": muscles,
     }
     document = joined(written, declared, obstacles_of(options))
     parts: dict[KeyPath, str] = {("regions",): "--region", ("muscles",): "--muscle"}
@@ -179,8 +182,11 @@ def _muscle(text: str) -> tuple[str, dict[str, Any]]:
         table = dict(_pair(pair, MUSCLE_KINDS) for pair in values.split(",") if pair)
         if not name.strip() or {"joint", "activation"} <= set(table):
             raise ValueError(text)
-    except (ValueError, Misfit):
-        raise argparse.ArgumentTypeError(f'"{text}" is not {MUSCLE_SYNTAX}, such as biceps:joint=forearm') from None
+    except (ValueError, Misfit) as error:
+        why = f" ({error})" if isinstance(error, Misfit) else ""
+        raise argparse.ArgumentTypeError(
+            f'"{text}" is not {MUSCLE_SYNTAX}, such as biceps:joint=forearm{why}'
+        ) from None
     if "joint" in table:
         table["activation"] = {"joint": table.pop("joint")}
     return name.strip(), {**typed_region(name), **table}
