@@ -53,8 +53,6 @@ def _fit(options: argparse.Namespace) -> int:
     mesh or point cloud is taken for a scan: it need not be aligned, and parts of it may be missing. Exit code 1 if a
     frame did not converge, or is far from what was seen.
     """
-    from pliant.engines.blend.fit import MOST_ERROR
-
     check_weights(options.output)
     if options.clip:
         check_clip(options.clip)
@@ -87,6 +85,7 @@ def _fit(options: argparse.Namespace) -> int:
         "error": float(found.errors[worst]),
         "linear_error": float(found.linear_errors[worst]),
         "unconverged": failed,
+        "far": list(found.far),
         "rotations": found.rotations.tolist(),
         "translations": found.translations.tolist(),
         "output": str(written[0]),
@@ -105,7 +104,7 @@ def _fit(options: argparse.Namespace) -> int:
         say(str(written[0]))
         if clips:
             say(written_line(found.clip, clips))
-    return 1 if failed or found.errors[worst] > MOST_ERROR * shapes.base.diagonal else 0
+    return 1 if failed or found.far else 0
 
 
 def _bounds(text: str) -> tuple[float, float]:

@@ -77,6 +77,8 @@ class SliderFit(Displayed):
     linear_errors: Floats
     """(frames,) the same for linear blending with sliders of its own."""
     converged: tuple[bool, ...]
+    far: tuple[int, ...]
+    """Frames that are too far from what was seen for a fit."""
     clip: Animation
     """The fitted shapes, where they were seen."""
 
@@ -388,6 +390,7 @@ def fit(
         np.array([frame.error for frame in frames]),
         np.array(linear_errors),
         tuple(frame.converged for frame in frames),
+        tuple(k for k, frame in enumerate(frames) if frame.error > MOST_ERROR * rig.body.diagonal),
         Animation(rig.shapes.base, np.stack(points), rate, "fit"),
     )
 
