@@ -212,6 +212,29 @@ def test_a_handle_is_dragged_and_the_shape_goes_along(man: Any) -> None:
 
 
 @pytest.mark.slow
+def test_sliders_follow_the_mouse(visit: Any) -> None:
+    window = visit(HAND)
+    page, session = window.page, window.session
+    tick(page, "Sliders follow")
+    still_picture(page)
+    points, shapes = shown_points(session), session.panel.scene.shapes
+    goal = pliant.Blendshapes(shapes).solve({"fist": 0.4}).points
+    far = np.argsort(-np.linalg.norm(goal - points, axis=1))
+    for tip in far[:500:50]:  # some are behind others, or behind the page's panels
+        page.keyboard.down("Shift")
+        drag(page, on_page(session, points[tip]), on_page(session, goal[tip]))
+        page.keyboard.up("Shift")
+        page.wait_for_timeout(500)
+        if session.panel.pulls.tables:
+            break
+    wait_for(lambda: session.panel.sliders.values.get("fist", 0) > 0.05, "the slider")
+    assert session.live.idle(PATIENCE)
+    assert "pulls" not in session.panel.document()
+    moved = np.linalg.norm(shown_points(session) - points, axis=1)
+    assert moved.max() > 0.05 * shapes.base.diagonal
+
+
+@pytest.mark.slow
 def test_bones_are_drawn_by_clicks_through_the_body(visit: Any) -> None:
     window = visit(CREATURE)
     page, session = window.page, window.session

@@ -171,7 +171,8 @@ class BlendPanel(Panel):
 
     def _slid(self) -> None:
         """A slider was moved."""
-        self.pulls.let_sliders_be()
+        if self._read:  # else the pulls are still to come
+            self.pulls.let_sliders_be()
         self._led()
 
     def _led(self) -> None:

@@ -168,4 +168,5 @@ class PullHandles:
     def _show_help(self) -> None:
         self._all.visible = len(self.tables) > 1 or self._chosen is not None
         hold = "**Click** the shape and drag the arrows that appear, or hold **Shift** and drag the shape itself."
-        self._help.content = hold if not self.tables else "What is pulled stays where it was dragged."
+        stays = "The sliders follow." if self._leads.value else "What is pulled stays where it was dragged."
+        self._help.content = stays if self.tables else hold
