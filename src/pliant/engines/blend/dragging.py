@@ -29,7 +29,7 @@ class SliderDrag:
 
     def __init__(self, rig: Blendshapes) -> None:
         self._model = PhysicalModel(rig)
-        self._numbers = [rig.shapes.names.index(name) for name in rig.sliders.names]
+        self._numbers = rig.sliders.numbers
         self._taken: Floats | None = None
         self._columns: Floats = np.zeros((0, 3, 0))
 

@@ -36,7 +36,7 @@ from pliant.core.validation import positive_number
 from pliant.core.values import Displayed, as_array
 from pliant.engines.blend.equilibrium import SolveOptions
 from pliant.engines.blend.jacobian import FreeDerivative, slider_chain
-from pliant.engines.blend.observations import Marked, Scanned, Seen, observed
+from pliant.engines.blend.observations import Marked, Scanned, Seen, SurfaceRows, observed
 
 if TYPE_CHECKING:
     from pliant.engines.blend.blendshapes import Blendshapes
@@ -196,7 +196,7 @@ class Fitting:
     @cached_property
     def numbers(self) -> list[int]:
         """The sliders among the shapes."""
-        return [self.rig.shapes.names.index(name) for name in self.rig.sliders.names]
+        return self.rig.sliders.numbers
 
     def fit(self, model: FittedModel, seen: Seen, state: FrameFit) -> FrameFit:
         """The fit from a start, which it changes."""
@@ -208,19 +208,21 @@ class Fitting:
         x = model.points(state.row)
         if state.columns is None:
             state.columns, state.taken = model.columns(state.row), state.row
-        cost, damping = self._cost(seen, x, state), 0.0
+        rows = seen.at(state.placed(x))
+        cost, damping = self._cost(rows, x, state), 0.0
         for _ in range(MOST_FIT_STEPS):
-            about = self.linearised(seen, x, state)
+            about = self.linearised(rows, x, state)
             step = self._step(about, state, damping)
             trial = self.moved(state, step, about.middle)
             y = model.points(trial.row)
-            reached = self._cost(seen, y, trial)
+            there = seen.at(trial.placed(y))
+            reached = self._cost(there, y, trial)
             exact, before = state.row is state.taken, cost
             poor = cost - reached < POOR * about.predicted(step)
             if reached <= cost:
                 if not poor:
                     state.columns = _updated(state.columns, trial.row[self.numbers] - state.row[self.numbers], y - x)
-                state.row, state.R, state.t, x, cost = trial.row, trial.R, trial.t, y, reached
+                state.row, state.R, state.t, x, rows, cost = trial.row, trial.R, trial.t, y, there, reached
                 damping /= 10
             elif exact:
                 damping = max(10 * damping, 1e-3)
@@ -237,10 +239,8 @@ class Fitting:
         state.points = state.placed(x)
         state.error = seen.error(state.points)
 
-    def _cost(self, seen: Seen, x: Floats, state: FrameFit) -> float:
-        world = state.placed(x)
-        rows = seen.at(world)
-        gap, w = rows.weighed(rows.of(world) - rows.targets), state.row[self.numbers]
+    def _cost(self, rows: SurfaceRows, x: Floats, state: FrameFit) -> float:
+        gap, w = rows.weighed(rows.of(state.placed(x)) - rows.targets), state.row[self.numbers]
         data = float((gap**2).mean()) / self._unit
         return data * (1 + float(w @ w) / (gap.size * SPREAD**2)) + self.sparsity * float(np.abs(w).sum())
 
@@ -249,12 +249,10 @@ class Fitting:
         """Of squared distances: a coordinate's share of the diagonal's."""
         return self.rig.body.diagonal**2 / 3
 
-    def linearised(self, seen: Seen, x: Floats, state: FrameFit) -> Linearised:
+    def linearised(self, rows: SurfaceRows, x: Floats, state: FrameFit) -> Linearised:
         """The objective about a state, of which x is the shape."""
         assert state.columns is not None
-        world = state.placed(x)
-        rows, count = seen.at(world), len(self.numbers)
-        p = rows.of(world)
+        count, p = len(self.numbers), rows.of(state.placed(x))
         middle = p.mean(axis=0)
         A = np.zeros((len(p), 3, count + 6 * self.rigid))
         A[:, :, :count] = np.einsum("ab,kbs->kas", state.R, rows.of(state.columns))
@@ -432,7 +430,7 @@ def _smooth(
             continue
         x = model.points(frame.row)
         frame.columns = model.columns(frame.row)
-        about.append(fitting.linearised(each.stages[-1], x, frame))
+        about.append(fitting.linearised(each.stages[-1].at(frame.placed(x)), x, frame))
         frame.columns = None
     count = len(fitting.numbers)
     second = sp.diags([1.0, -2.0, 1.0], [0, 1, 2], shape=(len(frames) - 2, len(frames)))

@@ -18,6 +18,7 @@ vertices' rotations are unknowns, too.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -50,12 +51,12 @@ SHIFT = 1e-9
 class Jacobian(Displayed):
     """The derivative of a shape's points by the rig's sliders, at one pose."""
 
-    def __init__(self, rig: Blendshapes, pose: Pose, equilibrium: Any, chain: Floats) -> None:
+    def __init__(self, rig: Blendshapes, pose: Pose, derivative: Derivative, chain: Floats) -> None:
         self.pose = pose
         """Where it is taken."""
         self.sliders: tuple[str, ...] = rig.sliders.names
         """What it is taken by; the base is what the others leave of 1."""
-        self._weld, self._at, self._chain = rig._weld, equilibrium, chain
+        self._weld, self._at, self._chain = rig._weld, derivative, chain
 
     def __repr__(self) -> str:
         return f"Jacobian({len(self.pose.points)} points by {len(self.sliders)} sliders)"
@@ -99,21 +100,45 @@ def jacobian_at(rig: Blendshapes, row: Floats, load: ExternalLoad, options: Solv
         raise InputError('pulls have no derivative with model="paper"; use model="turned"', argument="pulls")
     network, x = statics.loaded(load, world)
     outcome = statics.outcome(network, w, x, rest, load.force, options)
-    loaded = LoadedDerivative(free, network, load.vertices, outcome.x, rest)
+    loaded = LoadedDerivative(rig.body, w, free, network, load.vertices, outcome.x, rest)
     return Jacobian(rig, statics.pose(outcome, None), loaded, chain)
 
 
 def slider_chain(rig: Blendshapes, row: Floats) -> Floats:
     """(shapes - 1, sliders) the derivative of the shapes' weights by the sliders, at sliders (shapes,)."""
-    numbers = [rig.shapes.names.index(name) for name in rig.sliders.names]
+    numbers = rig.sliders.numbers
     steps = np.zeros((len(numbers), len(row)))
     steps[np.arange(len(numbers)), numbers] = SLIDER_STEP
     ends = rig.sliders.weights(np.concatenate([row + steps, row - steps]))
     return ((ends[: len(numbers)] - ends[len(numbers) :]) / (2 * SLIDER_STEP)).T[1:]
 
 
+class Derivative(ABC):
+    """Of all vertices of a rig's network, by the weights of all shapes but the base."""
+
+    body: SpringBody
+    weights: Floats
+    """(shapes,)"""
+
+    @abstractmethod
+    def columns(self, weights: Floats) -> Floats:
+        """(n, 3, k) how all vertices move in the world with changes (shapes - 1, k) of the weights."""
+
+    @abstractmethod
+    def back(self, gradient: Floats) -> Floats:
+        """(shapes - 1,) from a gradient by the surface's points."""
+
+    def surface_columns(self) -> Floats:
+        """(surface, 3, shapes - 1)"""
+        return self.columns(np.eye(len(self.weights) - 1))[: self.body.surface]
+
+    def along(self, change: Floats) -> Floats:
+        """(surface, 3) for one change (shapes - 1,) of the weights."""
+        return self.columns(change[:, None])[: self.body.surface, :, 0]
+
+
 @dataclass(frozen=True, eq=False)
-class FreeDerivative:
+class FreeDerivative(Derivative):
     """Of the shape without load, by the weights of all shapes but the base."""
 
     body: SpringBody
@@ -244,14 +269,6 @@ class FreeDerivative:
             found[unknown] = -self.factor.solve(right).reshape(len(unknown), 3, -1)
         return self.placed(found) + self.carried(weights)
 
-    def surface_columns(self) -> Floats:
-        """(surface, 3, shapes - 1)"""
-        return self.columns(np.eye(len(self.weights) - 1))[: self.body.surface]
-
-    def along(self, change: Floats) -> Floats:
-        """(surface, 3) for one change (shapes - 1,) of the weights."""
-        return self.columns(change[:, None])[: self.body.surface, :, 0]
-
     def back(self, gradient: Floats) -> Floats:
         """(shapes - 1,) from a gradient by the surface's points, or by all vertices."""
         whole = np.zeros((self.body.network.count, 3))
@@ -265,9 +282,11 @@ class FreeDerivative:
 
 
 @dataclass(frozen=True, eq=False)
-class LoadedDerivative:
+class LoadedDerivative(Derivative):
     """Of a shape under pulls, whose rest shape is the free one."""
 
+    body: SpringBody
+    weights: Floats
     free: FreeDerivative
     network: Network
     """With the pulled vertices fixed."""
@@ -308,14 +327,6 @@ class LoadedDerivative:
             right[:, m] = np.concatenate([forces[unknown].ravel(), spin.ravel()])
         found[unknown] = -self.factor.solve(right)[: 3 * len(unknown)].reshape(len(unknown), 3, -1)
         return found
-
-    def surface_columns(self) -> Floats:
-        """(surface, 3, shapes - 1)"""
-        return self.columns(np.eye(len(self.free.weights) - 1))[: self.free.body.surface]
-
-    def along(self, change: Floats) -> Floats:
-        """(surface, 3) for one change (shapes - 1,) of the weights."""
-        return self.columns(change[:, None])[: self.free.body.surface, :, 0]
 
     def back(self, gradient: Floats) -> Floats:
         """(shapes - 1,) from a gradient by the surface's points."""

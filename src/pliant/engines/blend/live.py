@@ -124,7 +124,7 @@ class LiveBlend:
         row = self.rig.row(weights)
         if len(pulls):
             row = self._drag.follow(row, vertices, positions, low, high)
-        return {name: float(row[self.rig.shapes.names.index(name)]) for name in self.rig.sliders.names}
+        return {self.rig.shapes.names[k]: float(row[k]) for k in self.rig.sliders.numbers}
 
     def _unloaded(self, w: Floats) -> tuple[Floats, Rest | CorotatedRest]:
         """(n, 3) the shape without load in the world, and its springs' rest state; cached."""

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import permutations, product
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from pliant.core import rotations
 from pliant.core.clips import Animation
 from pliant.core.errors import InputError
 from pliant.core.shapes import Mesh, PointCloud
@@ -36,10 +36,6 @@ MOST_SCALED = 8.0
 """How much larger or smaller what is seen may be than the rig: beyond, the units are others."""
 ALIGNING = ((150, 5, 6), (600, 15, 3))
 """How a scan's rigid motion is found: number of its points, rounds of closest points, and how many starts are kept."""
-CUBE_ROTATIONS = [
-    R for order in permutations(range(3)) for signs in product((1, -1), repeat=3)
-    if np.linalg.det(R := np.eye(3)[list(order)] * signs) > 0
-]  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +84,7 @@ class Marked:
 
     def motions(self, points: Floats) -> list[tuple[Floats, Floats]]:
         """The rigid motion that takes a shape (n, 3) nearest to what was seen."""
-        return [rigid_motion_between(self.rows.of(points), self.rows.targets)]
+        return [rotations.match_rigid(self.rows.of(points), self.rows.targets)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,7 +135,7 @@ class Scanned:
         """Rigid motions that take a shape (n, 3) near, the best first: none, and along principal axes, any way."""
         axes = [np.linalg.svd(p - p.mean(axis=0), full_matrices=False)[2] for p in (points, self.targets)]
         axes = [a * np.sign(np.linalg.det(a)) for a in axes]
-        starts = [np.eye(3), *(axes[1].T @ rotation @ axes[0] for rotation in CUBE_ROTATIONS)]
+        starts = [np.eye(3), *(axes[1].T @ rotation @ axes[0] for rotation in rotations.axis_rotations())]
         centre = points.mean(axis=0)
         found = [(np.eye(3), np.zeros(3)), *((R, self.targets.mean(axis=0) - R @ centre) for R in starts)]
         for count, rounds, kept in ALIGNING:
@@ -153,7 +149,7 @@ class Scanned:
         """Iterated closest points."""
         for _ in range(rounds):
             rows = self.at(points @ R.T + t)
-            R, t = rigid_motion_between(rows.of(points), rows.targets)
+            R, t = rotations.match_rigid(rows.of(points), rows.targets)
         return R, t
 
     def _misfit(self, points: Floats) -> float:
@@ -162,14 +158,6 @@ class Scanned:
 
 
 Seen = Marked | Scanned
-
-
-def rigid_motion_between(points: Floats, targets: Floats) -> tuple[Floats, Floats]:
-    """R, t with least Σ |R p + t - y|²."""
-    p, y = points.mean(axis=0), targets.mean(axis=0)
-    U, _, V = np.linalg.svd((targets - y).T @ (points - p))
-    R = U * [1, 1, np.sign(np.linalg.det(U @ V))] @ V
-    return R, y - R @ p
 
 
 def observed(rig: Blendshapes, target: Any, markers: Any) -> tuple[list[Seen | None], float | None]:

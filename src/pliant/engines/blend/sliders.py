@@ -184,9 +184,14 @@ class RigSliders:
         self.shapes, self.full = self._in_full(shapes, kind)
 
     @property
-    def names(self) -> tuple[str, ...]:
+    def numbers(self) -> list[int]:
         """The shapes that are sliders, without the base."""
-        return tuple(name for k, name in enumerate(self.shapes.names) if k and k not in self._derived)
+        return [k for k in range(1, len(self.shapes)) if k not in self._derived]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What these are called."""
+        return tuple(self.shapes.names[k] for k in self.numbers)
 
     @property
     def facts(self) -> dict[str, str]:
