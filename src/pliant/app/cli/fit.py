@@ -11,6 +11,7 @@ import numpy as np
 
 import pliant
 from pliant.app.cli.arguments import add_command
+from pliant.app.cli.flags import given
 from pliant.app.cli.targets import check_clip, check_weights, written_line
 from pliant.core.errors import FileError, InputError
 from pliant.core.progress import progress
@@ -32,15 +33,13 @@ def add_commands(commands: Any) -> None:
     parser.add_argument("-o", "--output", required=True, help="the sliders, a row for each frame: .csv .json")
     parser.add_argument("--clip", metavar="FILE", help="write the fitted shapes, too, where they were seen")
     parser.add_argument("--base", help="the rig's base shape: a file, or the name of one of the shapes")
-    parser.add_argument(
-        "--bounds", metavar="LOW,HIGH", type=_bounds, default=(0.0, 1.0), help="of the sliders (default: 0,1)"
-    )
+    parser.add_argument("--bounds", metavar="LOW,HIGH", type=_bounds, help="of the sliders (default: of full shapes)")
     parser.add_argument("--fixed", action="store_true", help="the shape does not move as a whole")
     parser.add_argument(
-        "--sparsity", type=float, default=0.0, help="prefer few sliders: cost of one at 1, such as 1e-7 (default: 0)"
+        "--sparsity", type=float, help="prefer few sliders: cost of one at 1, such as 1e-7 (default: none)"
     )
     parser.add_argument(
-        "--smoothness", type=float, default=0.0, help="of a clip in time: larger is smoother, such as 1e-5 (default: 0)"
+        "--smoothness", type=float, help="of a clip in time: larger is smoother, such as 1e-5 (default: none)"
     )
     parser.add_argument("--json", action="store_true", help="for scripts")
     parser.add_argument("--quiet", action="store_true", help="say nothing")
@@ -64,10 +63,8 @@ def _fit(options: argparse.Namespace) -> int:
             found = pliant.Blendshapes(shapes).fit(
                 target,
                 markers=markers,
-                bounds=options.bounds,
                 rigid=not options.fixed,
-                sparsity=options.sparsity,
-                smoothness=options.smoothness,
+                **given(options, "bounds", "sparsity", "smoothness"),
                 progress=lambda done, total: show(done, total, "fitting"),
             )
         except InputError as error:
