@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
 
-from pliant import InputError, Mesh, Pull, Shapes, gallery
+from pliant import InputError, Mesh, PliantWarning, Pull, Shapes, gallery
 from pliant.engines.blend import Blendshapes
+from pliant.engines.blend.targets import target_problems
 from pliant.geometry import quality
 
 SPHERE = gallery.sphere(500)
@@ -112,12 +114,22 @@ TARGETS = {
 }
 
 
+NAMED = {
+    "mirrored": "is mirrored along x: negate its x coordinates",
+    "inside out through its middle": "is point-reflected: negate all its coordinates",
+    "one vertex far off": "is torn: .* move them to their neighbours",
+    "vertices in any order": "has its vertices in another order .* export both from the same mesh",
+    "anywhere": "has its vertices in another order",
+}
+
+
 @pytest.mark.parametrize("name", [*MESHES, *TARGETS])
 def test_every_shape_comes_back_and_every_frame_is_finite(name):
     shapes = (MESHES.get(name) or TARGETS[name])()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        rig = Blendshapes(shapes)
+        with pytest.warns(PliantWarning, match=NAMED[name]) if name in NAMED else nullcontext():
+            rig = Blendshapes(shapes)
         poses = list(rig.poses(rig.path(3 + 2 * (len(shapes) - 2))))
         beyond = rig.solve({rig.shapes.names[-1]: 1.3})
     size = max(mesh.diagonal for mesh in shapes) or 1.0
@@ -128,6 +140,43 @@ def test_every_shape_comes_back_and_every_frame_is_finite(name):
         assert np.isfinite(pose.points).all()
         assert np.linalg.norm(pose.points - shapes[0].points.mean(axis=0), axis=1).max() < 2.5 * reach
         assert pose.converged
+
+
+def bad_exports(points: np.ndarray, diagonal: float) -> dict[str, tuple[np.ndarray, str]]:
+    """A target as exporters spoil it, and what is said of it."""
+    right, shuffled, part = points[:, 0] > np.median(points[:, 0]), RNG.permutation(len(points)), points.copy()
+    part[: len(points) // 5] = points[RNG.permutation(len(points) // 5)]
+    return {
+        **{f"mirrored along {'xyz'[k]}": (points * (1 - 2 * np.eye(3)[k]), f"along {'xyz'[k]}") for k in range(3)},
+        "point-reflected": (-points, "point-reflected"),
+        "axes exchanged": (points[:, [0, 2, 1]], "mirrored, y and z exchanged"),
+        "shuffled": (points[shuffled], "in another order"),
+        "shuffled in part": (part, "in another order"),
+        "cut apart": (np.where(right[:, None], points + [0.5 * diagonal, 0, 0], points), "is torn"),
+        "left far away in part": (np.where(np.arange(len(points))[:, None] < 12, 10 * diagonal, points), "is torn"),
+    }
+
+
+BAD_TARGETS = {"bar": "bent 180", "hand": "fist", "face": "surprise"}
+
+
+@pytest.mark.parametrize("name", BAD_TARGETS)
+def test_bad_exports_are_named_and_poses_are_not(name):
+    shapes = getattr(gallery, name)(900)
+    assert not list(target_problems(shapes))
+    target = shapes.named(BAD_TARGETS[name]).points
+    for points, words in bad_exports(target, shapes.base.diagonal).values():
+        (problem,) = target_problems(Shapes.of([shapes.base, shapes.base.with_points(points)], ["base", "spoilt"]))
+        assert problem.startswith('"spoilt" ')
+        assert words in problem
+
+
+def test_a_seam_that_opens_is_named():
+    seam = apart(BAR.base)
+    moved = apart(BENT[1]).points.copy()
+    moved[::3] += 1e-4
+    (problem,) = target_problems(Shapes.of([seam, seam.with_points(moved)]))
+    assert "merge vertices by distance" in problem
 
 
 @pytest.mark.parametrize("name", ["faces twice", "a flat triangle", "facing anywhere", "parts apart", "loose vertices"])
@@ -212,6 +261,7 @@ PINS = f"expected vertex numbers|the mesh has {N}, numbered from 0"
             ({"stiffness": factors}, "stiffness factors must be positive and finite")
             for factors in ({"bending": 0}, {"bending": -1}, {"bending": np.inf}, -np.ones(N), np.full(N, np.nan))
         ),
+        ({"stiffness": {"anchor": 2.0}}, 'stiffness names "anchor", and no part has one'),
         *(({"interior": value}, 'interior is .*; expected "auto" or "lattice"') for value in ("straw", None, 3)),
         *(({"anchor": value}, "anchor") for value in ("middle", (1, 2), (np.nan, 0, 0), 3, ["a", "b", "c"])),
         *(({"model": value}, "model is .*; expected") for value in ("clay", None, 3)),

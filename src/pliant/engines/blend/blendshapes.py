@@ -40,6 +40,7 @@ from pliant.engines.blend.pulls import ExternalLoad, Pull, listed, read_load
 from pliant.engines.blend.sliders import RigSliders
 from pliant.engines.blend.springs import SpringKind, Springs, positive_factors
 from pliant.engines.blend.statics import STATIC_TOLERANCE, StaticSolver
+from pliant.engines.blend.targets import target_problems
 from pliant.geometry.regions import Region, vertex_weight
 from pliant.geometry.spatial import SurfaceTree
 
@@ -87,6 +88,8 @@ class Blendshapes(Displayed):
         self.sliders = RigSliders(given, inbetweens=inbetweens, combinations=combinations)
         self.shapes: Shapes = self.sliders.shapes
         """Each in full: a combination that was given as a correction is added to its parts."""
+        for problem in target_problems(self.shapes):
+            warnings.warn(problem, PliantWarning, stacklevel=2)
         self._weld: Weld = self.shapes.base.welded(poses=list(self.shapes.points[1:]))
         points = np.ascontiguousarray(self.shapes.points[:, self._weld.kept])
         mesh = self._weld.mesh
@@ -102,6 +105,12 @@ class Blendshapes(Displayed):
         self.interior = filling.method
         log.info("interior: %s, %d vertices added", filling.method, len(filling.points))
         anchors = make_anchors(mesh, fixed, anchor)
+        if not anchors and isinstance(stiffness, Mapping) and "anchor" in stiffness:
+            raise InputError(
+                'stiffness names "anchor", and no part has one: they have fixed vertices, are open, or anchor is "none"; '
+                "leave it out",
+                argument="stiffness",
+            )
         self.anchors: Floats = np.array([a.centre for a in anchors]).reshape(-1, 3)
         self.body: SpringBody = spring_body(
             points,
