@@ -19,7 +19,7 @@ def turned(share: float, seed: int = 3) -> Mesh:
 
 
 def anchors(mesh: Mesh, anchor: object = "auto") -> list[np.ndarray]:
-    return [a.corners for a in make_anchors(mesh, np.zeros(len(mesh.points), dtype=bool), anchor)]
+    return [a.corners for a in make_anchors(mesh, mesh.points[None], np.zeros(len(mesh.points), dtype=bool), anchor)]
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 1.0])

@@ -37,6 +37,7 @@ from pliant.engines.blend.interior import fill_parts
 from pliant.engines.blend.jacobian import Jacobian, jacobian_at
 from pliant.engines.blend.options import BlendOptions, InteriorMethod, Method, Model, impossible
 from pliant.engines.blend.pulls import ExternalLoad, Pull, listed, read_load
+from pliant.engines.blend.reference import mean_radius, reference_shape
 from pliant.engines.blend.sliders import RigSliders
 from pliant.engines.blend.springs import SpringKind, Springs, positive_factors
 from pliant.engines.blend.statics import STATIC_TOLERANCE, StaticSolver
@@ -101,17 +102,17 @@ class Blendshapes(Displayed):
         """(n,) welded vertices that no shape moves and that are not pinned."""
         self.static[self._pins] = False
         fixed[self._pins] = True
-        filling, part = fill_parts(mesh, points, interior)
+        reference = reference_shape(points)
+        filling, part = fill_parts(mesh, points, interior, reference)
         self.interior = filling.method
         log.info("interior: %s, %d vertices added", filling.method, len(filling.points))
-        anchors = make_anchors(mesh, fixed, anchor)
+        anchors = make_anchors(mesh, points, fixed, anchor, reference)
         if not anchors and isinstance(stiffness, Mapping) and "anchor" in stiffness:
             raise InputError(
-                'stiffness names "anchor", and no part has one: they have fixed vertices, are open, or anchor is "none"; '
+                'stiffness names "anchor", and no part has one: all have fixed vertices, are open, or anchor is "none"; '
                 "leave it out",
                 argument="stiffness",
             )
-        self.anchors: Floats = np.array([a.centre for a in anchors]).reshape(-1, 3)
         self.body: SpringBody = spring_body(
             points,
             mesh.edges,
@@ -119,11 +120,14 @@ class Blendshapes(Displayed):
             filling.tets,
             fixed=fixed,
             part=part,
+            reference=reference,
             anchors=anchors,
             stiffness=stiffness if isinstance(stiffness, Mapping) else None,
-            factors=self._factors(stiffness, regions, filling.points),
+            factors=self._factors(stiffness, regions, mesh.with_points(points[reference]), filling.points),
             model=model,
         )
+        self.anchors: Floats = self.body.frames.centres[0, [a.part for a in anchors]].reshape(-1, 3)
+        """(anchors, 3) their centres in the base."""
         self.statics = StaticSolver(self.body, self._weld, self.shapes.base)
 
     def __repr__(self) -> str:
@@ -163,9 +167,11 @@ class Blendshapes(Displayed):
             )
         return self._weld.index[vertices.astype(np.int64)]
 
-    def _factors(self, stiffness: Any, regions: Sequence[tuple[Region, float]], added: Floats) -> Floats | None:
-        """(welded vertices and added ones,) factors on the stiffness, inside those of the nearest place outside."""
-        base, mesh = self.shapes.base, self._weld.mesh
+    def _factors(
+        self, stiffness: Any, regions: Sequence[tuple[Region, float]], mesh: Mesh, added: Floats
+    ) -> Floats | None:
+        """(welded vertices and those added to `mesh`,) factors on the stiffness, inside those of the nearest place."""
+        base = self.shapes.base
         by_vertex = stiffness is not None and not isinstance(stiffness, Mapping)
         if not by_vertex and not len(regions):
             return None
@@ -452,7 +458,7 @@ def _check_extents(points: Floats) -> None:
 
 def _static(points: Floats, mesh: Mesh) -> NDArray[np.bool_]:
     """(n,) vertices that no shape moves, in parts where there are at least three of them."""
-    diagonal = float(np.linalg.norm(np.ptp(points[0], axis=0)))
-    static = np.abs(points - points[0]).max(axis=(0, 2)) <= STATIC_TOLERANCE * diagonal
+    away = np.linalg.norm(points - points.mean(axis=0), axis=2).max(axis=0)
+    static = away <= STATIC_TOLERANCE * mean_radius(points)
     enough = np.bincount(mesh.parts[static], minlength=mesh.parts.max() + 1) >= 3
     return static & enough[mesh.parts]

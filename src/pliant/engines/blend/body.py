@@ -42,11 +42,12 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components, dijkstra
 
 from pliant.core import rotations
-from pliant.core.topology import Floats, Ints, unique_pairs
+from pliant.core.topology import Floats, Ints, connected_parts, unique_pairs
 from pliant.engines.blend import kernels
 from pliant.engines.blend.anchor import CORNERS, Anchor, anchor_springs, rigid_motion
 from pliant.engines.blend.equilibrium import Network
 from pliant.engines.blend.options import BlendOptions, Model
+from pliant.engines.blend.reference import mean_radius
 from pliant.engines.blend.springs import NO_DIRECTIONS, Rest, SpringKind, Springs, distance_two, make_springs
 
 DIRECTION_STIFFNESS = 0.35
@@ -74,6 +75,11 @@ class PartFrames:
             rotations.inverse(rotations.exp(self.rotvecs[shape]))[self.part], points - self.centres[shape][self.part]
         )
         return np.where(self.free[self.part][:, None], rotated + self.centres[0][self.part], points)
+
+    def part_to_base(self, points: Floats, shape: int, part: int) -> Floats:
+        """Points (k, 3) in one part of one shape, in the base's frame."""
+        only = PartFrames(np.full(len(points), part), self.free, self.rotvecs, self.centres)
+        return only.to_base(points, shape)
 
     def placed(self, points: Floats, weights: Floats) -> Floats:
         """Blended points, from the base's frame to the world."""
@@ -129,6 +135,11 @@ class SpringBody:
     def diagonal(self) -> float:
         """Of the base."""
         return float(np.linalg.norm(np.ptp(self.points[0], axis=0)))
+
+    @cached_property
+    def size(self) -> float:
+        """What accuracy is relative to: unlike the diagonal, it is the same whichever way the body lies."""
+        return mean_radius(self.points)
 
     @cached_property
     def moves(self) -> NDArray[np.bool_]:
@@ -209,15 +220,16 @@ def spring_body(
     *,
     fixed: NDArray[np.bool_],
     part: Ints,
+    reference: int = 0,
     anchors: Sequence[Anchor] = (),
     stiffness: Mapping[SpringKind, float] | None = None,
     factors: Floats | None = None,
     model: Model = BlendOptions.model,
 ) -> SpringBody:
-    """Build the body of shapes (s, n, 3) with surface `edges`, vertices `added` inside the base, and tetrahedra.
+    """Build the body of shapes (s, n, 3) with surface `edges`.
 
-    part: (n + added,) connected part of every vertex. fixed: (n,) vertices whose positions are given. stiffness,
-    factors: as of `make_springs`.
+    added: vertices inside the shape of number `reference`; tets: over all vertices. part: (n + added,) connected part
+    of every vertex. fixed: (n,) vertices whose positions are given. stiffness, factors: as of `make_springs`.
     """
     count = points.shape[1]
     diagonal = float(np.linalg.norm(np.ptp(points[0], axis=0)))
@@ -230,19 +242,18 @@ def spring_body(
     for s in range(1, len(points)):
         back = rotations.inverse(rotations.exp(frames.rotvecs[s]))[part[:count]]
         rotvecs[s] = rotation_vectors(rotations.multiply(back, quaternions[s]), edges, fixed)
-    count += len(added)
-    groups = {"structure": edges, "bending": bending, "internal": tet_edges(tets, count)}
-    aligned, rotvecs = _fill(aligned, rotvecs, added, groups, diagonal)
     frames = PartFrames(part, frames.free, frames.rotvecs, frames.centres)
+    groups: dict[SpringKind, Ints] = {"structure": edges, "bending": bending}
+    groups["internal"] = tet_edges(tets, count + len(added))
+    inside = frames.to_base(np.concatenate([points[reference], added]), reference)[count:]
+    aligned, rotvecs = _fill(aligned, rotvecs, inside, groups, diagonal, reference)
+    count += len(added)
     if anchors:
-        joined = [anchor_springs(a, aligned[0], np.flatnonzero(part == a.part), count) for a in anchors]
-        inside = np.concatenate([edges, groups["internal"]])
-        aligned, rotvecs, frames = _anchored(anchors, joined, inside, aligned, rotvecs, frames)
-        offsets = CORNERS * np.arange(len(anchors))
-        shifted = [pairs + np.array([0, offset]) for pairs, offset in zip(joined, offsets, strict=True)]
-        groups["anchor"] = np.concatenate(shifted)
+        aligned, rotvecs, frames, groups["anchor"] = _anchored(
+            anchors, np.concatenate([edges, groups["internal"]]), aligned, rotvecs, frames
+        )
     rotvecs[np.sum(rotvecs**2, axis=2) < UNROTATED**2] = 0
-    springs = make_springs(aligned, groups, stiffness=stiffness, factors=factors, diagonal=diagonal)  # type: ignore[arg-type]
+    springs = make_springs(aligned, groups, stiffness=stiffness, factors=factors, diagonal=diagonal)
     all_fixed = np.ones(aligned.shape[1], dtype=bool)
     all_fixed[:count] = False
     all_fixed[: len(fixed)] = fixed
@@ -252,35 +263,45 @@ def spring_body(
 
 
 def _anchored(
-    anchors: Sequence[Anchor], joined: Sequence[Ints], edges: Ints, points: Floats, rotvecs: Floats, frames: PartFrames
-) -> tuple[Floats, Floats, PartFrames]:
-    """Express the anchored parts of every shape in their anchor's frame, and append the corners, which are fixed."""
+    anchors: Sequence[Anchor], edges: Ints, points: Floats, rotvecs: Floats, frames: PartFrames
+) -> tuple[Floats, Floats, PartFrames, Ints]:
+    """Express the anchored parts of every shape in their anchor's frame, and append the corners, which are fixed.
+
+    edges: along which rotations are unwrapped. The springs to the corners are returned, too.
+    """
     points, rotvecs = points.copy(), rotvecs.copy()
     frame_rotvecs, frame_centres = frames.rotvecs.copy(), frames.centres.copy()
-    for anchor, springs in zip(anchors, joined, strict=True):
+    count, corners, springs = points.shape[1], [], []
+    for number, anchor in enumerate(anchors):
         p, members = anchor.part, np.flatnonzero(frames.part == anchor.part)
-        number = np.full(len(frames.part), -1)
-        number[members] = np.arange(len(members))
-        inner = edges[number[edges[:, 0]] >= 0]
-        around = np.isin(members, springs[:, 0])
+        local = np.full(count, -1)
+        local[members] = np.arange(len(members))
+        inner = edges[local[edges[:, 0]] >= 0]
+        own = Anchor(p, anchor.shape, frames.part_to_base(anchor.corners, anchor.shape, p))
+        joined = anchor_springs(own, points[anchor.shape], members, count)
+        around = np.isin(members, joined[:, 0])
+        motions = [rigid_motion(own, points[anchor.shape], shape, joined) for shape in points]
+        to_base, centre = motions[0]
+        corners.append(rotations.rotate(to_base, own.corners - own.centre) + centre)
         for s in range(1, len(points)):
-            rotvec, centre = rigid_motion(anchor, points[0], points[s], springs)
-            back = rotations.inverse(rotations.exp(rotvec))
-            points[s, members] = rotations.rotate(back, points[s, members] - centre) + anchor.centre
-            local = rotations.multiply(back, rotations.exp(rotvecs[s, members]))
-            rotvecs[s, members] = rotation_vectors(local, number[inner], around)
+            rotation = rotations.multiply(motions[s][0], rotations.inverse(to_base))
+            back = rotations.inverse(rotation)
+            points[s, members] = rotations.rotate(back, points[s, members] - motions[s][1]) + centre
+            rotated_by = rotations.multiply(back, rotations.exp(rotvecs[s, members]))
+            rotvecs[s, members] = rotation_vectors(rotated_by, local[inner], around)
             outer = rotations.exp(frames.rotvecs[s, p])
-            whole = rotations.log(rotations.shortest(rotations.multiply(outer, rotations.exp(rotvec))))
+            whole = rotations.log(rotations.shortest(rotations.multiply(outer, rotation)))
             frame_rotvecs[s, p] = nearest_branch(whole, frame_rotvecs[s - 1, p])
-            frame_centres[s, p] = rotations.rotate(outer, centre - frames.centres[0, p]) + frames.centres[s, p]
-        frame_centres[0, p] = anchor.centre
-    corners = np.concatenate([a.corners for a in anchors])
+            frame_centres[s, p] = rotations.rotate(outer, motions[s][1] - frames.centres[0, p]) + frames.centres[s, p]
+        frame_centres[0, p] = centre
+        springs.append(joined + np.array([0, CORNERS * number]))
     part = np.concatenate([frames.part, np.repeat([a.part for a in anchors], CORNERS)])
-    static_corners = np.broadcast_to(corners, (len(points), *corners.shape))
+    static_corners = np.broadcast_to(np.concatenate(corners), (len(points), CORNERS * len(anchors), 3))
     return (
         np.concatenate([points, static_corners], axis=1),
         np.concatenate([rotvecs, np.zeros_like(static_corners)], axis=1),
         PartFrames(part, frames.free, frame_rotvecs, frame_centres),
+        np.concatenate(springs),
     )
 
 
@@ -292,22 +313,42 @@ def tet_edges(tets: Ints, count: int) -> Ints:
 
 
 def _fill(
-    points: Floats, rotvecs: Floats, added: Floats, groups: dict[str, Ints], diagonal: float
+    points: Floats, rotvecs: Floats, added: Floats, groups: dict[SpringKind, Ints], diagonal: float, reference: int
 ) -> tuple[Floats, Floats]:
-    """Positions of the added vertices in every shape: rotations diffused from the surface, then one Poisson solve."""
+    """Positions of the added vertices in every shape, and their rotations, from the shape that they were added in.
+
+    Rotation and growth are diffused from the surface; one Poisson solve with the springs' vectors, rotated and grown,
+    gives the positions.
+    """
     if not len(added):
         return points, rotvecs
     surface, count = points.shape[1], points.shape[1] + len(added)
-    base = np.concatenate([points[0], added])
-    springs = make_springs(base[None], groups, diagonal=diagonal)  # type: ignore[arg-type]
-    fixed = np.arange(count) < surface
-    network = Network(springs, count, fixed)
-    all_points, all_rotvecs = np.zeros((len(points), count, 3)), np.zeros((len(points), count, 3))
-    all_points[:, :surface], all_rotvecs[:, :surface] = points, rotvecs
-    all_points[0] = base
-    for s in range(1, len(points)):
-        all_rotvecs[s] += network.solve(-(network.L @ all_rotvecs[s]))
-        vectors = kernels.rotated_edges(base, all_rotvecs[s], springs.edges)
+    origin = np.concatenate([points[reference], added])
+    springs = make_springs(origin[None], groups, diagonal=diagonal)
+    network = Network(springs, count, np.arange(count) < surface)
+    i, j = springs.edges.T
+
+    def diffused(values: Floats) -> Floats:
+        field = np.concatenate([values, np.zeros((count - surface, values.shape[1]))])
+        return field + network.solve(-(network.L @ field))
+
+    all_points, all_rotvecs = np.zeros((2, len(points), count, 3))
+    all_points[:, :surface] = points
+    for s in range(len(points)):
+        all_rotvecs[s] = diffused(rotvecs[s])
+        if s == reference:
+            all_points[s] = origin
+            continue
+        rotated_by = all_rotvecs[s]
+        if reference != 0:
+            from_reference = rotations.multiply(
+                rotations.exp(rotvecs[s]), rotations.inverse(rotations.exp(rotvecs[reference]))
+            )
+            short = rotations.log(rotations.shortest(from_reference))
+            rotated_by = diffused(unwrapped_near(short, rotvecs[s] - rotvecs[reference]))
+        growth = diffused(log_growth(points[reference], points[s], groups["structure"])[:, None])[:, 0]
+        vectors = kernels.rotated_edges(origin, rotated_by, springs.edges)
+        vectors *= np.exp(0.5 * (growth[i] + growth[j]))[:, None]
         right = kernels.divergence(vectors, springs.stiffness, springs.edges, network.fans)
         all_points[s] += network.solve(right - network.L @ all_points[s])
     return all_points, all_rotvecs
@@ -333,6 +374,23 @@ def vertex_rotations(base: Floats, target: Floats, edges: Ints, k: Floats) -> Fl
     q = np.tile([1.0, 0.0, 0.0, 0.0], (len(base), 1))
     q[moved] = rotations.quaternion(rotations.polar(total))
     return q
+
+
+def log_growth(before: Floats, after: Floats, edges: Ints) -> Floats:
+    """(n,) the logarithm of how much the connected part of each vertex has grown, at most thousandfold."""
+    part = connected_parts(len(before), edges)
+    squares = [np.sum((p[edges[:, 0]] - p[edges[:, 1]]) ** 2, axis=1) for p in (before, after)]
+    totals = [np.bincount(part[edges[:, 0]], square, minlength=part.max(initial=-1) + 1) for square in squares]
+    least = 1e-6 * np.maximum(*totals) + 1e-300
+    first, last = (np.maximum(total, least) for total in totals)
+    return (0.5 * np.log(last / first))[part]
+
+
+def unwrapped_near(rotvecs: Floats, near: Floats) -> Floats:
+    """(n, 3) rotation vectors of the same rotations, chosen near to others as those of neighbours are (`unwrap`)."""
+    count = len(rotvecs)
+    parent = np.concatenate([np.full(count, -1), np.arange(count)])
+    return kernels.unwrap(np.arange(2 * count), parent, np.concatenate([near, rotvecs]))[count:]
 
 
 def common_rotation(q: Floats) -> Floats:

@@ -26,6 +26,7 @@ import numpy as np
 from pliant.core.shapes import Mesh
 from pliant.core.topology import Floats, Ints, consistent_triangles
 from pliant.engines.blend.options import BlendOptions, InteriorMethod
+from pliant.engines.blend.reference import own_frame
 from pliant.geometry.solidity import FEWEST_FACES, is_solid
 
 TEARING_STRETCH = 3.0
@@ -89,10 +90,11 @@ def _used_part(surface: Floats, added: Floats, tets: Ints, method: str) -> Inter
     return Interior(added[used[len(surface) :]], (np.cumsum(used) - 1)[tets], method)
 
 
-def fill_parts(mesh: Mesh, points: Floats, method: InteriorMethod) -> tuple[Interior, Ints]:
+def fill_parts(mesh: Mesh, points: Floats, method: InteriorMethod, reference: int = 0) -> tuple[Interior, Ints]:
     """The interior of every solid part that moves between the shapes (s, n, 3), and the part of every vertex.
 
-    Its `method` also gives the number of parts that were filled, and why others were not.
+    reference: number of the shape that vertices are added to. Its `method` also gives the number of parts that were
+    filled, and why others were not.
     """
     BlendOptions.check(interior=method)
     part = mesh.parts
@@ -106,30 +108,38 @@ def fill_parts(mesh: Mesh, points: Floats, method: InteriorMethod) -> tuple[Inte
     large = moves & (faces >= FEWEST_FACES)
     tally = {"filled": 0, "open or flat": int((faced & moves & ~large).sum())}
     tally |= {"of too many needles": 0, "static": int((faced & ~moves).sum())}
-    make = tetgen_interior if method == "tetgen" else lattice_interior
     first = len(mesh.points)
     for p, members, piece in pieces(mesh, np.flatnonzero(large)):
-        solid = is_solid(piece)
-        if solid and not is_fillable(piece):
+        centre, axes = own_frame(points[reference, members])
+        inside = piece.with_points((points[reference, members] - centre) @ axes)
+        solid = is_solid(inside)
+        if solid and not is_fillable(inside):
             tally["of too many needles"] += 1
             continue
-        filling = _without_torn(make(piece), piece, points[:, members]) if solid else NO_INTERIOR
+        filling = _filled(inside, points[:, members], method) if solid else NO_INTERIOR
         if not len(filling.tets):
             tally["open or flat"] += 1
             continue
         tally["filled"] += 1
         filled = filling.method
         lookup = np.concatenate([members, first + np.arange(len(filling.points))])
-        tets.append(lookup[filling.tets])
-        added.append(filling.points)
+        corners = filling.tets if np.linalg.det(axes) > 0 else filling.tets[:, [0, 2, 1, 3]]
+        tets.append(lookup[corners])
+        added.append(filling.points @ axes.T + centre)
         parts.append(np.full(len(filling.points), p))
         first += len(filling.points)
     interior = Interior(np.concatenate(added), np.concatenate(tets), _summary(filled, tally))
     return interior, np.concatenate(parts)
 
 
+def _filled(mesh: Mesh, shapes: Floats, method: InteriorMethod) -> Interior:
+    """The interior of one solid part, given by itself and in all shapes (s, n, 3)."""
+    make = tetgen_interior if method == "tetgen" else lattice_interior
+    return _without_torn(make(mesh), mesh, shapes)
+
+
 def _without_torn(filling: Interior, mesh: Mesh, shapes: Floats) -> Interior:
-    """Without tetrahedra between limbs that touch or overlap in the base and separate in another shape.
+    """Without tetrahedra between limbs that touch or overlap in the mesh and separate in one of the shapes.
 
     An edge between two vertices of the surface is torn if it stretches `TEARING_STRETCH` times as much as the surface.
     """
@@ -139,7 +149,7 @@ def _without_torn(filling: Interior, mesh: Mesh, shapes: Floats) -> Interior:
     pairs = np.stack(np.divmod(pairs, count + len(filling.points)), axis=1)
     known = (pairs < count).all(axis=1)
     torn = np.zeros(len(pairs), dtype=bool)
-    for shape in shapes[1:]:
+    for shape in shapes:
         surface = np.zeros(count)
         np.maximum.at(surface, mesh.edges.ravel(), np.repeat(_stretch(mesh, shape, mesh.edges), 2))
         usual = np.maximum(surface[pairs[known]].max(axis=1), 1.0)
@@ -148,7 +158,7 @@ def _without_torn(filling: Interior, mesh: Mesh, shapes: Floats) -> Interior:
 
 
 def _stretch(mesh: Mesh, shape: Floats, pairs: Ints) -> Floats:
-    """(k,) distance between two vertices in a shape over that in the base."""
+    """(k,) distance between two vertices in a shape over that in the mesh."""
     before, after = (np.linalg.norm(p[pairs[:, 0]] - p[pairs[:, 1]], axis=1) for p in (mesh.points, shape))
     return after / np.maximum(before, 1e-6 * mesh.diagonal)
 

@@ -304,7 +304,7 @@ void unwrap(Indices order, Indices parent, In<double, 2> rotvecs, Out<double, 2>
         if (dot(above, above) > 16) {
             const Rotation between = rotation_between(above, own);
             if (between.angle < 2 && norm(row3(out, i) - above) > 3 * between.angle + 0.1)
-                store(out, i, above + between.vector);
+                store(out, i, above + 0.5 * (between.vector + rotated(between.vector, -above)));
         }
     }
 }

@@ -118,7 +118,8 @@ def unwrap(order: Ints, parent: Ints, rotvecs: Floats) -> Floats:
     """Rotation vectors made consistent down a tree: of ``axis (angle + 2π m)`` the one nearest to the parent's.
 
     Near a rotation by 2π the axis is ill-defined, and the nearest vector may be far from the parent's although the two
-    rotations hardly differ. There the parent's vector plus the small rotation vector between the two is used. That is
+    rotations hardly differ. There the parent's vector plus the small rotation vector between the two is used: the mean
+    of that before and that after the parent's rotation, so that inverse rotations have opposite vectors. That is
     approximate but sufficient: any choice of vectors reproduces the shapes at their own weights.
     """
     out = np.empty(rotvecs.shape)

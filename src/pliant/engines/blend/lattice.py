@@ -8,12 +8,13 @@
    lattice are cospherical, which makes flat tetrahedra.
 3. The Delaunay tetrahedralisation of surface vertices and nodes. It is not constrained to the surface, so tetrahedra
    whose centroid lies outside are dropped, and so are those that bridge a gap: with an edge that leaves the surface
-   outwards, as between limbs that touch.
+   outwards, or a node outside of three vertices, as between limbs that touch.
 
 Inside is where the winding number rounds to 1: not near a small hole, and not where two limbs overlap (there it is 2),
 since nodes there would connect the limbs.
 
-The computation is normalised to the shape's bounding box, so that units and position do not matter.
+The computation is normalised to the shape's size, so that units do not matter; that position and orientation do not is
+up to the caller (`pliant.engines.blend.reference`).
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ JITTER = 0.05
 JOGGLE = 1e-7
 """Random displacement of a surface vertex for the tetrahedralisation, over its size."""
 BRIDGE = 0.5
-"""Cosine between an edge and the outward normal above which the edge leaves the shape."""
+"""Cosine between an edge and the outward normal above which the edge leaves the shape; also of a face and normals."""
 FLATTEST_QUALITY = 1e-4
 """Quality (1 for a regular tetrahedron) below which a tetrahedron counts as flat."""
 WINDING_BETA = 1.3
@@ -62,6 +63,7 @@ def lattice_filling(mesh: Mesh) -> tuple[Floats, Ints]:
     tets = _positive(np.concatenate([surface, nodes]), tets)
     tets = tets[_inside(tree, nodes, depth, tets)]
     tets = tets[~_bridging(surface, nodes, normals, mesh.edges, tets)]
+    tets = tets[~_beyond(surface, nodes, normals, tets)]
     tets = tets[~_slivers(surface, nodes, normals, tets)]
     return nodes * unit + centre, tets
 
@@ -77,14 +79,14 @@ def vertex_sizes(points: Floats, triangles: Ints) -> Floats:
 
 def graded_nodes(tree: SurfaceTree, size: Floats) -> tuple[Floats, Floats]:
     """(m, 3) nodes inside with the target spacing, and (m,) their depths."""
-    rng = np.random.default_rng(0)
     unit = SURFACE_SPACING * float(np.median(size))
     level_of = np.round(np.log2(SURFACE_SPACING * size / unit)).astype(int)
     kept = [(np.zeros((0, 3)), np.zeros(0))]
     for level in range(level_of.min(), 60):
         step = unit * 2.0**level
         deepest = 2**0.5 * step / SPACING_GROWTH
-        nodes = _nodes_near(tree.points[level_of <= level], step, reach=int(np.ceil(deepest / step + 0.5)))
+        cells = _cells_near(tree.points[level_of <= level], step, reach=int(np.ceil(deepest / step + 0.5)))
+        nodes = cells * (step / 2)
         foot = tree.closest(nodes, within=deepest)
         near = np.flatnonzero(foot.distance >= SHALLOWEST_NODE * step)
         near = near[foot.triangle[near] >= 0]
@@ -92,24 +94,37 @@ def graded_nodes(tree: SurfaceTree, size: Floats) -> tuple[Floats, Floats]:
         there = np.einsum("qk,qk->q", foot.barycentric[near], size[tree.triangles[foot.triangle[near]]])
         wanted = np.maximum(SURFACE_SPACING * there, SPACING_GROWTH * depth)
         fits = np.round(np.log2(wanted / unit)) == level
-        nodes, depth = nodes[near[fits]], depth[fits]
+        nodes, cells, depth = nodes[near[fits]], cells[near[fits]], depth[fits]
         inside = np.round(tree.winding(nodes, beta=WINDING_BETA)) == 1
         if level >= level_of.max() and not inside.any():
             break
-        kept.append((nodes[inside] + rng.uniform(-JITTER, JITTER, (int(inside.sum()), 3)) * step, depth[inside]))
+        kept.append((nodes[inside] + JITTER * step * _scattered(cells[inside]), depth[inside]))
     return np.concatenate([nodes for nodes, _ in kept]), np.concatenate([depth for _, depth in kept])
 
 
-def _nodes_near(points: Floats, step: float, reach: int) -> Floats:
-    """Nodes of a body-centred lattice of cube edge `step` in all cubes within `reach` cubes of the points."""
+def _cells_near(points: Floats, step: float, reach: int) -> Ints:
+    """(m, 3) nodes of a body-centred lattice of cube edge `step`, in half steps, in all cubes within `reach` cubes."""
     cubes = np.floor(points / step).astype(np.int64)
     low = cubes.min(axis=0) - reach
     span = cubes.max(axis=0) - low + 2 * reach + 1
     keys = np.unique(np.ravel_multi_index(tuple((cubes - low).T), tuple(span)))
     for stride in (1, span[2], span[2] * span[1]):
         keys = np.unique((keys[:, None] + stride * np.arange(-reach, reach + 1)).ravel())
-    corner = (np.stack(np.unravel_index(keys, tuple(span)), axis=1) + low) * step
-    return np.concatenate([corner, corner + step / 2])
+    corner = np.stack(np.unravel_index(keys, tuple(span)), axis=1) + low
+    return np.concatenate([2 * corner, 2 * corner + 1])
+
+
+def _scattered(cells: Ints) -> Floats:
+    """(m, 3) numbers from -1 to 1 that depend on each node's position in its lattice alone (SplitMix64)."""
+    with np.errstate(over="ignore"):
+        seed = cells.astype(np.uint64) @ np.array(
+            [0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9], np.uint64
+        )
+        mixed = seed[:, None] + np.arange(1, 4, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        mixed ^= mixed >> np.uint64(31)
+    return mixed / 2.0**63 - 1
 
 
 def _apart(surface: Floats, normals: Floats, size: Floats) -> Floats:
@@ -174,6 +189,21 @@ def _bridging(surface: Floats, nodes: Floats, normals: Floats, edges: Ints, tets
     bridging = np.zeros(len(tets), dtype=bool)
     bridging[tet[~_neighbours(start, end, edges, len(surface))]] = True
     return bridging
+
+
+def _beyond(surface: Floats, nodes: Floats, normals: Floats, tets: Ints) -> NDArray[np.bool_]:
+    """(t,) tetrahedra of three vertices, all facing one way, and a node on their outer side: that of another limb."""
+    count = len(surface)
+    ordered = np.sort(tets, axis=1)
+    found = np.flatnonzero((ordered[:, 2] < count) & (ordered[:, 3] >= count))
+    a, b, c = (surface[ordered[found, k]] for k in range(3))
+    across = np.cross(b - a, c - a)
+    across /= np.linalg.norm(across, axis=1, keepdims=True).clip(1e-300)
+    facing = np.einsum("tkj,tj->tk", normals[ordered[found, :3]], across)
+    side = np.einsum("tj,tj->t", nodes[ordered[found, 3] - count] - a, across)
+    beyond = np.zeros(len(tets), dtype=bool)
+    beyond[found] = (facing * np.sign(side)[:, None] > BRIDGE).all(axis=1)
+    return beyond
 
 
 def _neighbours(one: Ints, two: Ints, edges: Ints, count: int) -> NDArray[np.bool_]:

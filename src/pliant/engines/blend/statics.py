@@ -12,6 +12,7 @@ shapes, ``w_a = 1 - t, w_b = t``, the correction
 is zero at both ends and smooth between them. It is solved for at the knots t = 1/2; 1/4, 3/4; 1/8, ... in that order,
 each warm-started by Lagrange interpolation of the nearest four coarser knots, and every frame is warm-started from the
 finest ones. A knot depends on the coarser knots only, so a shape depends on its weights only and not on earlier calls.
+Where further shapes have little weight, the correction fades as theirs grows, so that the start is continuous.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ STATIC_TOLERANCE = 3e-7
 """Motion, over the diagonal, below which a vertex counts as static: the rounding of files with six digits."""
 KNOT_ACCURACY = 1e-6
 """The finest accuracy to which knots are solved: they are warm starts only."""
-
-
+THIRD_SHARE = 0.1
+"""Weight of all other shapes, over the smaller of two, at which the knots of the two do not count any more."""
 KNOT_LEVELS = 3
 """Levels of bisection: 2^KNOT_LEVELS - 1 knots between two shapes."""
 STENCIL = 4
@@ -58,19 +59,21 @@ class Correctives:
         self._knots: dict[tuple[int, int, Fraction, float], Floats] = {}
 
     def start(self, weights: Floats, accuracy: float, solve: Solve) -> Floats:
-        """(n, 3) the start at these weights: the guess, corrected on the straight blend of two shapes."""
+        """(n, 3) the start at these weights: the guess, corrected on and near the straight blend of two shapes."""
         guess = self.body.guess(weights)
-        used = np.flatnonzero(weights)
-        if len(used) != 2 or not (weights[used] > 0).all():
+        a, b = sorted(map(int, np.argsort(-weights, kind="stable")[:2]))
+        least = float(min(weights[a], weights[b]))
+        others = float(np.abs(weights).sum() - weights[a] - weights[b])
+        share = 1 - others / (THIRD_SHARE * least) if least > 0 else 0.0
+        if share <= 0:
             return guess
-        a, b = map(int, used)
-        t = float(weights[b])
+        t = float(weights[b] / (weights[a] + weights[b]))
         near = Fraction(round(t * 2**KNOT_LEVELS), 2**KNOT_LEVELS)
         if abs(t - near) < 1e-12:
             correction = self._knot(a, b, near, accuracy, solve)
         else:
             correction = self._interpolated(a, b, t, KNOT_LEVELS, accuracy, solve)
-        return guess + kernels.rotated(correction, self.body.blended_rotvecs(weights), 1.0)
+        return guess + share * kernels.rotated(correction, self.body.blended_rotvecs(weights), 1.0)
 
     def _interpolated(self, a: int, b: int, t: float, level: int, accuracy: float, solve: Solve) -> Floats:
         """(n, 3) the correction at t, interpolated from the knots of a level and the coarser ones."""

@@ -97,8 +97,8 @@ def _order(long: Ints, median: Floats, count: int) -> str:
     if scattered < max(SCATTERED_SHARE * count, 4):
         return ""
     return (
-        f"has its vertices in another order than the base: {scattered} of {count} are far from their neighbours; export "
-        "both from the same mesh, with the order of vertices kept"
+        f"has its vertices in another order than the base: {scattered} of {count} are far from their neighbours; "
+        "export both from the same mesh, with the order of vertices kept"
     )
 
 
@@ -139,6 +139,6 @@ def _open_seams(points: Floats, seams: Ints) -> str:
     if not apart:
         return ""
     return (
-        f"is torn: {apart} vertices that coincide with others in the base are up to {gap.max():.3g} away from them; merge "
-        "vertices by distance before exporting, unless the shape is to open there"
+        f"is torn: {apart} vertices that coincide with others in the base are up to {gap.max():.3g} away from them; "
+        "merge vertices by distance before exporting, unless the shape is to open there"
     )

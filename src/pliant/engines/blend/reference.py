@@ -1,0 +1,66 @@
+"""The shape that interiors and anchors are placed in, and a frame that moves along with it.
+
+What is placed on a grid must not depend on how the shapes lie in space, or on which of them comes first: turned,
+mirrored or exchanged input gives a turned, mirrored or the same result. So the reference is the shape that extends
+farthest, limbs apart, whichever place it has in the list; and a grid is laid in axes that follow its vertices.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pliant.core.topology import Floats
+
+TIE_SHARE = 1e-3
+"""Weight of a moment of the vertices' numbers in the extent of a shape: it decides between a bar and its twist."""
+SURE_MOMENT = 0.02
+"""Moment that an axis is found by, over what it could be: below, a symmetry leaves the axis open."""
+
+
+def mean_radius(points: Floats) -> float:
+    """Distance of the farthest vertex from the middle, in the mean over shapes (s, n, 3): at most their diagonal."""
+    away = points - points.mean(axis=1, keepdims=True)
+    return float(np.sqrt(np.sum(away**2, axis=2).max(axis=1)).mean())
+
+
+def reference_shape(points: Floats) -> int:
+    """Which of the shapes (s, n, 3) extends farthest from its centre."""
+    away = points - points.mean(axis=1, keepdims=True)
+    moment = np.einsum("snk,n->sk", away, _scattered(points.shape[1], 1)[:, 0])
+    return int(np.argmax(np.sum(away**2, axis=(1, 2)) + TIE_SHARE * np.sum(moment**2, axis=1)))
+
+
+def own_frame(points: Floats) -> tuple[Floats, Floats]:
+    """The centre (3,) of a shape (n, 3), and orthonormal axes (3, 3), as columns, that turn along with it.
+
+    The axes are the orthogonal factor of ``Σ_i (x_i - centre) f_iᵀ``, f_i three polynomials of the distance from the
+    centre: they follow rotations and reflections, and do not depend on the order of vertices. Moments that vanish by a
+    symmetry would leave them to rounding: of a mirror's, the axes are right-handed; of others', the vertices' own
+    numbers take the place of the polynomials.
+    """
+    centre = points.mean(axis=0)
+    away = points - centre
+    most = float(np.linalg.norm(away))
+    U, moments, Vt = np.linalg.svd(away.T @ _polynomials(np.linalg.norm(away, axis=1)))
+    if moments[1] < SURE_MOMENT * most:
+        U, _, Vt = np.linalg.svd(away.T @ _scattered(len(away), 3))
+    elif moments[2] < SURE_MOMENT * most:
+        U[:, 2] *= np.linalg.det(U @ Vt)
+    return centre, U @ Vt
+
+
+def _polynomials(values: Floats) -> Floats:
+    """(n, 3) polynomials of degree 1 to 3 of values (n,), orthonormal, or zero where there are not so many values."""
+    powers = values / max(float(values.max(initial=0)), 1e-300)
+    powers = powers[:, None] ** np.arange(4)
+    for k in range(4):
+        for j in [*range(k), *range(k)]:
+            powers[:, k] -= (powers[:, j] @ powers[:, k]) * powers[:, j]
+        size = float(np.linalg.norm(powers[:, k]))
+        powers[:, k] *= 1 / size if size > 1e-6 else 0.0
+    return powers[:, 1:]
+
+
+def _scattered(count: int, columns: int) -> Floats:
+    """(count, columns) numbers from -1 to 1 that differ from row to row, the same every time."""
+    return np.random.default_rng(2011).uniform(-1, 1, (count, columns))

@@ -1,0 +1,103 @@
+"""What `converged` promises of a blend, and that it does not depend on how its inputs lie, or in which order."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pliant import Blendshapes, Mesh, Shapes, gallery
+from pliant.core import rotations
+
+SIZES = {
+    "bar": (600, "twisted 270"),
+    "gingerbread": (700, "bowing"),
+    "face": (700, "surprise"),
+    "hand": (900, "fist"),
+    "tentacle": (700, "curled"),
+}
+ROTATION = rotations.matrix(rotations.exp(np.array([1.1, -0.7, 2.0])))
+AWAY = np.array([0.3, -2.0, 5.0])
+
+
+def pair(name: str) -> list[Mesh]:
+    size, target = SIZES[name]
+    shapes = getattr(gallery, name)(size)
+    return [shapes.base, shapes.named(target)]
+
+
+@pytest.fixture(scope="module")
+def rigs():
+    """Rigs by shape and model, made once."""
+    made: dict[tuple[str, str], Blendshapes] = {}
+
+    def rig(name: str, model: str = "turned") -> Blendshapes:
+        if (name, model) not in made:
+            made[name, model] = Blendshapes(pair(name), model=model)
+        return made[name, model]
+
+    return rig
+
+
+def check_rotated(rig: Blendshapes, meshes: list[Mesh]) -> None:
+    rotated = Blendshapes([mesh.with_points(mesh.points @ ROTATION.T + AWAY) for mesh in meshes])
+    for t in (0.4, 0.5):
+        plain, other = (each.solve([1 - t, t]).points for each in (rig, rotated))
+        assert np.abs((other - AWAY) @ ROTATION - plain).max() < 1e-7 * rig.body.diagonal
+
+
+def check_exchanged(rig: Blendshapes, meshes: list[Mesh]) -> None:
+    other = Blendshapes(meshes[::-1])
+    for t in (0.4, 0.5):
+        plain, exchanged = rig.solve([1 - t, t]).points, other.solve([t, 1 - t]).points
+        assert np.abs(plain - exchanged).max() < 1e-7 * rig.body.diagonal
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_rotated_shapes_blend_into_a_rotated_shape(rigs, name):
+    check_rotated(rigs(name), pair(name))
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_it_does_not_matter_which_shape_comes_first(rigs, name):
+    check_exchanged(rigs(name), pair(name))
+
+
+@pytest.mark.data
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("folder", "first", "second"),
+    [
+        ("cat", "cat-ref.obj", "cat-01.obj"),
+        ("cat", "cat-ref.obj", "cat-07.obj"),
+        ("cat", "cat-01.obj", "cat-09.obj"),
+        ("horse", "horse-ref.obj", "horse-05.obj"),
+        ("plate", "plate4SD.ply", "plate4SD_rolledA.ply"),
+        ("plate", "plate4SD_rolledA.ply", "plate4SD_rolledB.ply"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:.*unless the shape is to open there")
+def test_nor_does_either_of_real_poses(data, folder, first, second):
+    from pliant import read_mesh
+
+    meshes = [read_mesh(data / "poses" / folder / name) for name in (first, second)]
+    rig = Blendshapes(meshes)
+    check_rotated(rig, meshes)
+    check_exchanged(rig, meshes)
+
+
+@pytest.mark.parametrize("name", ["bar", "gingerbread", "face"])
+def test_a_slider_that_hardly_moves_changes_hardly_anything(name):
+    base, target = pair(name)
+    third = base.with_points(base.points * [1.1, 0.9, 1.2])
+    rig = Blendshapes(Shapes.of([base, target, third]))
+    for t in (0.3, 0.5):
+        before, after = (rig.solve([1 - t - e, t, e]).points for e in (0.0, 1e-9))
+        assert np.abs(after - before).max() < 1e-8 * rig.body.diagonal
+
+
+def test_interiors_are_filled_alike_in_a_shape_that_has_grown():
+    """A shape that only grows is blended into one in between, whatever is inside."""
+    sphere = gallery.sphere(500)
+    for growth in (0.1, 10.0):
+        half = Blendshapes([sphere, sphere.with_points(growth * sphere.points)]).solve([0.5, 0.5]).points
+        assert np.abs(half - 0.5 * (1 + growth) * sphere.points).max() < 1e-9 * sphere.diagonal
