@@ -150,6 +150,7 @@ def test_a_scan_needs_neither_correspondence_nor_alignment(hand, seen):
     assert found.errors[0] < 2.5e-3 * hand.body.diagonal
 
 
+@pytest.mark.slow
 def test_an_aligned_part_of_a_scan_stays_where_it_is(hand):
     points = hand.solve(TRUE, accuracy=1e-8).points
     corners = points[hand.shapes.base.triangles]
@@ -196,6 +197,7 @@ def test_bounds_and_sparsity():
     assert sparse.sum() < dense.sum()
 
 
+@pytest.mark.slow
 def test_a_clip_is_smoothed_where_markers_are_missing(hand):
     t = np.linspace(0, 1, 5)
     table = np.stack([0 * t, 0.8 * t, 0 * t, 0.3 * t, 0.5 * (1 - t)], axis=1)

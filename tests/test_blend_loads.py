@@ -161,6 +161,7 @@ def test_a_force_moves_a_vertex_its_way_and_more_force_moves_it_farther(face):
     assert (np.diff(lengths) > 0).all()
 
 
+@pytest.mark.slow
 def test_a_place_and_the_force_that_leads_there_are_one_equilibrium(face):
     rig = Blendshapes(face.shapes, model="paper")
     nose = int(np.argmax(rig.shapes.base.points[:, 2]))

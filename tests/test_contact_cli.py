@@ -80,6 +80,7 @@ def test_a_ball_comes_down_on_the_bar_however_it_is_given(run, words):
     assert told[0]["contacts"] == 0
 
 
+@pytest.mark.slow
 def test_obstacles_are_repeatable_and_motions_belong_to_them_in_order(run):
     words = ("--obstacle", "plane:0,-0.55,0,0,1,0", "--obstacle-motion", "none", *MOVING["a mesh by keys"])
     code, out, err = run(*words, "--friction", "0.4", "--thickness", "0.02", "--report", "page.html")

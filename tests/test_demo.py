@@ -79,6 +79,7 @@ def test_every_exhibit_has_a_clip_a_sheet_a_film_and_a_report(page, name, said):
     assert said in page.with_name(f"{name}-report.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("exhibit", TRANSFERS, ids=lambda exhibit: exhibit.name)
 def test_every_transfer_converges_and_meets_its_controls(exhibit):
     run = replace(exhibit.smaller(), frames=3).run()

@@ -144,6 +144,7 @@ def test_turns_in_every_form(scene, said, expected):
     assert found.controls[0].before is None
 
 
+@pytest.mark.slow
 def test_what_follows_is_scaled_by_the_sizes(scene):
     text = HEAD.replace("data/frames", "data/walk.bvh") + f'[[follow]]\nat = {TIP}\ntrack = "hips"\norigin = "first"\n'
     found = scene('controls = "auto"\nmap = "order"\nlattice = 16\n' + text)
@@ -183,7 +184,7 @@ def test_motions_of_the_gallery(scene, source):
 
 
 @pytest.mark.parametrize(
-    "target", ["animal", "soup", *(pytest.param(name, marks=pytest.mark.slow) for name in ("cloud", "tets"))]
+    "target", ["animal", *(pytest.param(name, marks=pytest.mark.slow) for name in ("soup", "cloud", "tets"))]
 )
 def test_targets_of_the_gallery(scene, target):
     text = HEAD.replace('file = "data/bar.obj"', f'gallery = "{target}"\nvertices = 500')

@@ -153,6 +153,7 @@ def test_a_saved_scene_gives_the_same_points(folder):
     assert read_scene(folder / "saved.toml", frames=2, fps=7.0).run().clip.points.shape == (2, len(BAR.points), 3)
 
 
+@pytest.mark.slow
 def test_cages_are_built_or_taken_from_the_gallery(folder, monkeypatch):
     monkeypatch.setattr("pliant.gallery.cages.SURFACE_SIZES", (2000,))
     hand = {"gallery": "hand", "vertices": 2000}

@@ -37,6 +37,8 @@ QUICK = {
     "waving_tentacle.toml": {"nodes": 200},
 }
 """What makes each example quick."""
+LONG = {"dinosaur_walk.toml", "looking_back.toml", "two_walks.toml"}
+"""Those that take seconds all the same; others of their engines run by default."""
 
 
 def test_every_engine_has_two_examples_or_more():
@@ -45,7 +47,7 @@ def test_every_engine_has_two_examples_or_more():
     assert set(EXAMPLES) == set(QUICK)
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name in LONG)) for name in EXAMPLES])
 def test_an_example_runs_converges_and_moves(name):
     moved = read_scene(FOLDER / name, **QUICK[name]).run()
     frames = next(getattr(moved, what) for what in ("poses", "solutions", "frames") if hasattr(moved, what))

@@ -167,6 +167,7 @@ def test_a_whole_turn_of_the_body_leaves_the_flesh_whole_where_a_foot_hangs_on_t
     assert near > 0.9
 
 
+@pytest.mark.slow
 def test_flesh_that_overlaps_is_told_apart_by_the_skin():
     """Two fingers of one hand that are sunk into each other move apart."""
     outline = [[0, -1], [3, -1], [3, 0.05], [1, 0.05], [1, -0.05], [3, -0.05], [3, 1], [0, 1]]

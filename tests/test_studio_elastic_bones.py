@@ -85,6 +85,7 @@ def test_clicks_that_miss_add_nothing(tentacle):
     assert "did not go through" in tentacle.session._hint.content
 
 
+@pytest.mark.slow
 def test_bones_are_found(window):
     one = window({**TENTACLE, "motion": {"keys": [{"time": 0.0, "turns": {SKELETON.names[2]: [0.9, 0.1, 0.2, 0.3]}}]}})
     one.widget("Draw by clicking").set(True)
@@ -146,6 +147,7 @@ def test_files_of_no_use_are_left_to_others(tentacle, tmp_path):
     assert tentacle.document == before
 
 
+@pytest.mark.slow
 def test_a_motion_of_the_gallery_plays(window):
     document = {"engine": "simulate", "shape": {"gallery": "dinosaur", "vertices": 500}, "nodes": 300}
     document |= {"skeleton": {"gallery": "dinosaur"}, "motion": {"gallery": "dinosaur_walk", "last": 3}}

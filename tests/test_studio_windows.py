@@ -278,6 +278,7 @@ def test_two_uploads_of_one_name_are_both_kept(folders: Folders) -> None:
         kept_upload(folder, "more.ply", bytes(600), largest=1000)
 
 
+@pytest.mark.slow
 def test_files_opened_one_after_the_other_are_all_opened(window: Any) -> None:
     hold = threading.Event()
     window.session.live.ask("pose", lambda job: hold.wait(5))

@@ -176,6 +176,7 @@ def test_the_same_shape_elsewhere_moves_alike(gait: Animation, again: pliant.Tra
     assert np.linalg.norm(back - again.clip.points, axis=2).max() < 0.03 * gait.shape.diagonal
 
 
+@pytest.mark.slow
 def test_the_same_shape_in_another_pose_takes_the_sequences_poses(gait: Animation) -> None:
     moved = pliant.transfer(gait, gait[2], "auto", "auto", lattice=24)
     assert error(moved, gait).mean() < 0.02
@@ -187,6 +188,7 @@ def test_similarity_of_a_posed_shape_is_its_size(gait: Animation) -> None:
     np.testing.assert_array_equal(found.rotation, np.eye(3))
 
 
+@pytest.mark.slow
 def test_a_sequence_drives_another_shape() -> None:
     """A horse of other proportions that faces another way, with other vertices."""
     gait, A = gallery.animal_gait(2000, frames=3), turn([0, 1, 0], 90)
