@@ -109,8 +109,8 @@ class Blendshapes(Displayed):
         anchors = make_anchors(mesh, points, fixed, anchor, reference)
         if not anchors and isinstance(stiffness, Mapping) and "anchor" in stiffness:
             raise InputError(
-                'stiffness names "anchor", and no part has one: all have fixed vertices, are open, or anchor is "none"; '
-                "leave it out",
+                'stiffness names "anchor", and no part has one: all have fixed vertices, are open, or anchor is "none"'
+                "; leave it out",
                 argument="stiffness",
             )
         self.body: SpringBody = spring_body(
