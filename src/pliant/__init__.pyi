@@ -24,6 +24,7 @@ from .core.shapes import (
     World as World,
 )
 from .core.skeleton import Motion as Motion, Skeleton as Skeleton, SkeletonPose as SkeletonPose
+from .core.skinned import SkinnedAnimation as SkinnedAnimation
 from .engines.blend import Blendshapes as Blendshapes, Pull as Pull
 from .engines.simulate import (
     ElasticBody as ElasticBody,
@@ -60,6 +61,7 @@ from .engines.transfer.deformation_transfer import transfer as transfer
 from .geometry import quality as quality, spatial as spatial
 from .geometry.retargeting import retarget as retarget
 from .geometry.skeletons import click_joint as click_joint, extract_skeleton as extract_skeleton
+from .geometry.skinning import skin as skin
 from .io import (
     read as read,
     read_animation as read_animation,

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from pliant.core.clips import Animation, Pose, Shapes
 from pliant.core.errors import FileError, InputError
 from pliant.core.interop import takes_meshes
 from pliant.core.shapes import Mesh, PointCloud, TetMesh
 from pliant.core.skeleton import Motion
+from pliant.core.skinned import SkinnedAnimation
 from pliant.core.validation import target_path
 from pliant.io.archive import is_archive
 from pliant.io.formats import BY_SUFFIX, KIND_NAMES, KIND_OF, Content, Format, format_of
@@ -17,18 +20,30 @@ from pliant.io.naming import frame_names, shape_names, stale_frames
 from pliant.io.output import staged
 from pliant.io.source import PathLike
 
+QUANTIZED = (".glb", ".gltf")
+"""Suffixes of files that hold quantised coordinates."""
+
 
 @takes_meshes("content")
-def write(path: PathLike, content: Content | Pose) -> list[Path]:
+def write(path: PathLike, content: Content | Pose, *, quantize: bool = False) -> list[Path]:
     """Write by suffix, and return the files written. Nothing is left half-written, and no old file is lost on failure.
 
     An animation given to a mesh format (.obj .ply .stl .off) becomes a numbered sequence: ``walk.obj`` gives
     ``walk_0001.obj``, ..., and a name without suffix gives a folder of OBJ files. Frames that pliant wrote under that
     name before and that are beyond the new end are removed with it; if others' files are there, it refuses. Shapes
     become one file each: ``face.obj`` gives ``face_smile.obj``, ..., and ``face`` gives ``face/smile.obj``, ...
+
+    quantize: coordinates of 16 bits and normals of 8 in a glTF file (KHR_mesh_quantization), half its size.
     """
     target = target_path(path)
+    if quantize and target.suffix.lower() not in QUANTIZED:
+        raise FileError(path, f"has no quantised form; expected {' or '.join(QUANTIZED)}", argument="quantize")
+    more = {"quantize": True} if quantize else {}
     content = content.shape if isinstance(content, Pose) else content
+    if isinstance(content, SkinnedAnimation) and (put := skin_writer(target)):
+        with staged(target) as staging:
+            put(staging, content, **more)
+            return _placed(target, staging)
     if isinstance(content, Animation) and type(content) is not Animation:  # an engine's, which knows more
         content = Animation(content.shape, content.points, content.fps, content.name)
     if type(content) not in KIND_OF:
@@ -41,7 +56,7 @@ def write(path: PathLike, content: Content | Pose) -> list[Path]:
     format = format_of(path, target.suffix.lower(), written=True)
     if kind in format.writes:
         with staged(target) as staging:
-            format.function("write", kind)(staging, content)
+            format.function("write", kind)(staging, content, **more)
             return _placed(target, staging)
     if isinstance(content, (Animation, Shapes)) and "mesh" in format.writes:
         return _write_sequence(target.parent, target.stem, format, content, target.suffix.lower())
@@ -51,6 +66,12 @@ def write(path: PathLike, content: Content | Pose) -> list[Path]:
         return write(target, content.skeleton)
     contents = ", ".join(KIND_NAMES[k] for k in format.writes) or "nothing that pliant writes"
     raise FileError(path, f"a {format.name} file cannot hold {KIND_NAMES[kind]}; it can hold {contents}")
+
+
+def skin_writer(target: Path) -> Any:
+    """What writes a skinned animation to such a file; None if the format has no skins."""
+    format = BY_SUFFIX.get(target.suffix.lower())
+    return getattr(importlib.import_module(f"pliant.io.{format.module}"), "write_skinned", None) if format else None
 
 
 def write_clip(path: PathLike, clip: Animation) -> list[Path]:

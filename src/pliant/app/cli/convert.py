@@ -9,11 +9,14 @@ from typing import Any, get_args
 
 import pliant
 from pliant.app.cli.arguments import add_command, add_input, read_input
+from pliant.app.cli.flags import add_option, given
 from pliant.app.cli.targets import say_missing, written_line
-from pliant.core.errors import FileError, PliantWarning
+from pliant.core.errors import FileError, InputError, PliantWarning
 from pliant.core.terminal import say
+from pliant.geometry.skinning import SkinOptions
 from pliant.io import BY_SUFFIX, KIND_NAMES, KIND_OF, Content, ContentKind, convertible_kind, find, kinds_in
 from pliant.io.naming import frame_names, shape_names
+from pliant.io.writing import skin_writer
 
 
 def add_commands(commands: Any) -> None:
@@ -31,26 +34,68 @@ def _add_convert(commands: Any) -> None:
         choices=get_args(ContentKind),
         help="what to take from the input (default: all that OUT holds)",
     )
+    parser.add_argument("--quantize", action="store_true", help="coordinates of 16 bits in a glTF file: half its size")
+    skins = parser.add_argument_group("a clip as joints that carry it, for game engines (.glb, .gltf, .usd)")
+    skins.add_argument("--skin", action="store_true", help="joints, weights and a few morph targets, not one a frame")
+    skins.add_argument("--rig", metavar="FILE", help="whose skeleton moved the clip (default: the input's own, if any)")
+    for about in SkinOptions.all():
+        add_option(skins, about)
 
 
 def _convert(options: argparse.Namespace) -> int:
     """Read, and write by suffix. Polygons, vertex order, UVs, normals, materials and groups are kept."""
     kind = options.kind
+    _check_skin(options)
     if kind in (None, "tets") and not (options.mesh or options.base):
         kind = kind or convertible_kind(options.input, options.output)
         _note_losses(options, kind)
     content = read_input(options, kind)
     _check_not_read(options, content)
     say_missing(options.output)
-    written = pliant.write(options.output, content)
+    if options.skin:
+        content = _skinned(options, content)
+    written = pliant.write(options.output, content, quantize=options.quantize)
     say(written_line(content, written))
     return 0
+
+
+def _check_skin(options: argparse.Namespace) -> None:
+    """Refuse options of skins without --skin, and formats that hold none."""
+    if options.skin:
+        options.kind = options.kind or "animation"
+        if options.kind != "animation":
+            raise InputError(f"--skin makes a clip into a skin; expected --as animation, not {options.kind}")
+        if not skin_writer(Path(options.output)):
+            raise FileError(options.output, "holds no skins; expected .glb, .gltf, .usd, .usda, .usdc or .usdz")
+        return
+    for name in ("rig", *SkinOptions.names()):
+        if getattr(options, name) is not None:
+            raise InputError(f"--{name} needs --skin")
+
+
+def _skinned(options: argparse.Namespace, clip: pliant.Animation) -> pliant.SkinnedAnimation:
+    """The clip on the skeleton that moved it, where that is known; else on bones that are found."""
+    motion = None
+    if options.rig:
+        try:
+            motion = pliant.read_motion(options.rig, clip=clip.name)
+        except (InputError, TypeError):  # it has one motion only, or calls it otherwise
+            motion = pliant.read_motion(options.rig)
+    elif options.mesh is None and _moves_joints(options.input):
+        number = int(options.clip) if options.clip and options.clip.isdigit() else options.clip
+        motion = pliant.read_motion(options.input, clip=number)
+    return pliant.skin(clip, motion, **given(options, *SkinOptions.names()))
+
+
+def _moves_joints(path: str) -> bool:
+    sources = find(path, lambda name: True)
+    return len(sources) == 1 and "motion" in kinds_in(sources[0])
 
 
 def _check_not_read(options: argparse.Namespace, content: Content) -> None:
     """Refuse to write over a file that is read."""
     written = {file.resolve() for file in _files_written(Path(options.output), content)}
-    for name in filter(None, (options.input, options.mesh, options.base)):
+    for name in filter(None, (options.input, options.mesh, options.base, options.rig)):
         if name is not options.input and not Path(name).exists():  # the name of a shape
             continue
         for source in find(name, lambda _: True):

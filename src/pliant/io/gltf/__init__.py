@@ -34,6 +34,7 @@ from pliant.io.gltf.write import (
     write_mesh as write_mesh,
     write_points as write_points,
     write_shapes as write_shapes,
+    write_skinned as write_skinned,
 )
 from pliant.io.source import Source
 

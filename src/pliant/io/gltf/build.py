@@ -22,7 +22,7 @@ from pliant.io.gltf.data import COMPONENTS
 
 ARRAY_BUFFER, INDICES = 34962, 34963
 CODE = {dtype: code for code, dtype in COMPONENTS.items()}
-TYPE = {1: "SCALAR", 2: "VEC2", 3: "VEC3", 4: "VEC4"}
+TYPE = {1: "SCALAR", 2: "VEC2", 3: "VEC3", 4: "VEC4", 16: "MAT4"}
 LARGEST_GLB = (1 << 32) - 1
 
 
@@ -39,7 +39,7 @@ class Builder:
         self.json: dict[str, Any] = {"asset": {"version": "2.0", "generator": f"pliant {pliant.__version__}"}}
         self._chunks: list[bytes] = []
         self._size = 0
-        self._zeros: dict[tuple[int, int, bool], int] = {}
+        self._zeros: dict[tuple[int, np.dtype[Any], int, bool], int] = {}
 
     def add(self, table: str, entry: dict[str, Any]) -> int:
         """Append an entry to a table and return its number."""
@@ -47,9 +47,11 @@ class Builder:
         rows.append(entry)
         return len(rows) - 1
 
-    def view(self, data: bytes, target: int | None = None) -> int:
+    def view(self, data: bytes, target: int | None = None, stride: int | None = None) -> int:
         """A buffer view of these bytes, starting at a multiple of four."""
         entry = {"buffer": 0, "byteOffset": self._size, "byteLength": len(data)}
+        if stride is not None:
+            entry["byteStride"] = stride
         if target is not None:
             entry["target"] = target
         padded = data + bytes(-len(data) % 4)
@@ -57,22 +59,32 @@ class Builder:
         self._size += len(padded)
         return self.add("bufferViews", entry)
 
-    def accessor(self, values: NDArray[Any], *, target: int | None = None, bounds: bool = False) -> int:
-        """An accessor of (n,) or (n, d) numbers; their type is stored as it is."""
-        entry = self._described(values, bounds)
-        entry["bufferView"] = self.view(np.ascontiguousarray(values).tobytes(), target)
+    def accessor(self, values: NDArray[Any], *, target: int | None = None, bounds: bool = False,
+                 normalized: bool = False) -> int:  # fmt: skip
+        """An accessor of (n,) or (n, d) numbers, stored as they are; whole ones are fractions if they are `normalized`.
+
+        Rows of vertices start at multiples of four bytes.
+        """
+        entry = self._described(values, bounds, normalized)
+        stride = None
+        if target == ARRAY_BUFFER and values.ndim == 2 and values[0].nbytes % 4:
+            gap = -values[0].nbytes % 4 // values.itemsize
+            values = np.concatenate([values, np.zeros((len(values), gap), dtype=values.dtype)], axis=1)
+            stride = values[0].nbytes
+        entry["bufferView"] = self.view(np.ascontiguousarray(values).tobytes(), target, stride)
         return self.add("accessors", entry)
 
-    def sparse(self, values: NDArray[Any], *, target: int | None = None, bounds: bool = False) -> int:
+    def sparse(self, values: NDArray[Any], *, target: int | None = None, bounds: bool = False,
+               normalized: bool = False) -> int:  # fmt: skip
         """As `accessor`, leaving out rows of zeros where that is shorter."""
         table = values.reshape(len(values), -1)
         rows = np.flatnonzero(table.any(axis=1))
         kind = smallest_unsigned(len(values))
         if len(rows) * (table[0].nbytes + kind.itemsize) > 0.7 * table.nbytes:
-            return self.accessor(values, target=target, bounds=bounds)
-        entry = self._described(values, bounds)
+            return self.accessor(values, target=target, bounds=bounds, normalized=normalized)
+        entry = self._described(values, bounds, normalized)
         if not len(rows):
-            key = len(values), table.shape[1], bounds
+            key = len(values), values.dtype, table.shape[1], bounds
             if key not in self._zeros:
                 self._zeros[key] = self.add("accessors", entry)
             return self._zeros[key]
@@ -84,13 +96,15 @@ class Builder:
         return self.add("accessors", entry)
 
     @staticmethod
-    def _described(values: NDArray[Any], bounds: bool) -> dict[str, Any]:
+    def _described(values: NDArray[Any], bounds: bool, normalized: bool) -> dict[str, Any]:
         table = values.reshape(len(values), -1)
         entry: dict[str, Any] = {
             "componentType": CODE[values.dtype],
             "count": len(values),
             "type": TYPE[table.shape[1]],
         }
+        if normalized and values.dtype.kind != "f":
+            entry["normalized"] = True
         if bounds:
             entry["min"], entry["max"] = table.min(axis=0).tolist(), table.max(axis=0).tolist()
         return entry

@@ -88,7 +88,7 @@ class Restored:
             labels=self.labels,
             appearances={name: look for name, look in mesh.appearances.items() if name in names},
             attributes={**{name: values[first] for name, values in mesh.attributes.items()}, **self.attributes},
-            vertex_groups=self.groups,
+            vertex_groups={**{name: w[first] for name, w in mesh.vertex_groups.items()}, **self.groups},
             world=mesh.world,
         )
 

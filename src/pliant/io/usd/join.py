@@ -67,13 +67,17 @@ def _materials(source: Source, parts: list[PrimGeometry]) -> tuple[dict[str, Lab
 
 def skin_groups(mover: Mover) -> dict[str, Floats]:
     """The joints' weights as vertex groups, named by the joints."""
-    if not mover.is_skinned or mover.part.prim.GetCustomDataByKey(PLIANT):
+    if not mover.is_skinned:
         return {}
     count = len(mover.part.points)
     influences = mover.skin.ComputeVaryingJointInfluences(count)
     order = mover.skin.GetJointOrder() or mover.skeleton.GetJointOrder()
     joints = [str(joint) for joint in order]
-    short = [joint.rsplit("/", 1)[-1] for joint in joints]
+    if len(joints) == 1 and mover.part.prim.GetCustomDataByKey(PLIANT):  # which UsdSkel requires of blend shapes
+        return {}
+    given = mover.skeleton.GetSkeleton().GetJointNamesAttr().Get() or ()
+    own = joints == [str(joint) for joint in mover.skeleton.GetJointOrder()] and len(given) == len(joints)
+    short = [str(name) for name in given] if own else [joint.rsplit("/", 1)[-1] for joint in joints]
     names = short if len(set(short)) == len(short) else joints
     index, weights = (np.array(values).reshape(-1) for values in influences[-2:])
     if not len(index) or len(index) % count or (index.min() < 0 or index.max() >= len(names)):

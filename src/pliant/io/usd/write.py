@@ -4,7 +4,8 @@
     /model/mesh        Mesh (or Points): points, faces, normals, primvars:st, displayColor, extent
     /model/mesh/...    GeomSubsets where there are several materials; BlendShapes
     /model/materials   UsdPreviewSurface materials
-    /model/skeleton    one joint that never moves, which UsdSkel requires
+    /model/skeleton    of a skinned animation its joints; else one that never moves, which UsdSkel requires
+    /model/motion      SkelAnimation of the joints, and of the weights of correctives
 
 An animation becomes time samples of points, normals and extent, from time code 1. Names that USD cannot hold are kept
 as custom data, vertex groups, labels and other values as primvars in the namespace "pliant".
@@ -24,11 +25,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pliant.core import rotations
 from pliant.core.clips import Animation, Shapes
 from pliant.core.errors import FileError, InputError
 from pliant.core.normals import vertex_normals
 from pliant.core.shapes import Appearance, Labels, Layer, Mesh, PointCloud, TetMesh, World
-from pliant.core.topology import Floats
+from pliant.core.skinned import SkinnedAnimation
+from pliant.core.topology import Floats, Ints
 from pliant.io.npz.arrays import EARLIEST
 from pliant.io.output import settle
 from pliant.io.pc2 import single_precision
@@ -72,10 +75,7 @@ def write_animation(path: Path, content: Animation) -> None:
     single_precision(content.points)
     with _new_stage(path, "Xform", shape.world) as (stage, stage_path):
         prim = _define_mesh(stage, shape, stage_path) if isinstance(shape, Mesh) else _define_points(stage, shape)
-        stage.SetTimeCodesPerSecond(content.fps)
-        stage.SetFramesPerSecond(content.fps)
-        stage.SetStartTimeCode(FIRST_FRAME)
-        stage.SetEndTimeCode(FIRST_FRAME + len(content) - 1)
+        _set_frames(stage, content)
         for frame, points in enumerate(content.points):
             time = FIRST_FRAME + frame
             prim.GetPointsAttr().Set(_vectors(points), time)
@@ -84,6 +84,33 @@ def write_animation(path: Path, content: Animation) -> None:
                 normals = shape.with_points(points).normals
                 assert normals is not None
                 prim.GetNormalsAttr().Set(_vectors(normals.at_corners), time)
+
+
+def write_skinned(path: Path, content: SkinnedAnimation) -> None:
+    """A mesh bound to joints that move, its correctives as blend shapes whose weights move."""
+    mesh = content.shape
+    assert isinstance(mesh, Mesh)
+    single_precision(content.points)
+    with _new_stage(path, "SkelRoot", mesh.world) as (stage, stage_path):
+        prim = _define_mesh(stage, mesh, stage_path)
+        skeleton, tokens = _define_joints(stage, content)
+        _bind(prim, skeleton, content.joints, content.weights)
+        shapes: list[str] = []
+        if len(content.correctives):
+            points = np.concatenate([mesh.points[None], mesh.points + content.correctives])
+            names = ("base", *(f"corrective {k}" for k in range(len(content.correctives))))
+            shapes = _define_blend_shapes(stage, prim, Shapes(mesh, points, names))
+        _define_motion(stage, skeleton, tokens, shapes, content)
+        _set_frames(stage, content)
+        low, high = content.points.min(axis=(0, 1)), content.points.max(axis=(0, 1))
+        library("UsdSkel").Root(stage.GetDefaultPrim()).CreateExtentAttr(_vectors(np.stack([low, high])))
+
+
+def _set_frames(stage: Any, content: Animation) -> None:
+    stage.SetTimeCodesPerSecond(content.fps)
+    stage.SetFramesPerSecond(content.fps)
+    stage.SetStartTimeCode(FIRST_FRAME)
+    stage.SetEndTimeCode(FIRST_FRAME + len(content) - 1)
 
 
 @contextlib.contextmanager
@@ -157,7 +184,7 @@ def _define_mesh(stage: Any, mesh: Mesh, stage_path: Path) -> Any:
         raise InputError("the mesh has no faces; write it as a point cloud")
     objects = mesh.labels.get("object")
     name = objects.names[0] if objects and len(objects.names) == 1 else "mesh"
-    prim = UsdGeom.Mesh.Define(stage, f"{ROOT}/{identifier(name, {'materials', 'skeleton'})}")
+    prim = UsdGeom.Mesh.Define(stage, f"{ROOT}/{identifier(name, {'materials', 'skeleton', 'motion'})}")
     prim.GetPrim().SetCustomDataByKey(PLIANT, True)
     prim.CreatePointsAttr(_vectors(mesh.points))
     prim.CreateFaceVertexCountsAttr(Vt.IntArray.FromNumpy(mesh.polygons.sizes.astype(np.int32)))
@@ -282,15 +309,69 @@ def _bind_to_one_joint(stage: Any, mesh: Any) -> None:
     skeleton.CreateJointsAttr(Vt.TokenArray(["root"]))
     skeleton.CreateBindTransformsAttr(identity)
     skeleton.CreateRestTransformsAttr(identity)
+    _bind(mesh, skeleton, np.zeros((1, 1), dtype=np.int64), np.ones((1, 1)))
+
+
+def _bind(mesh: Any, skeleton: Any, joints: Ints, weights: Floats) -> None:
+    """The joints of each point (n, k) and their weights; of one row, those of all points."""
+    Gf, UsdSkel, Vt = library("Gf"), library("UsdSkel"), library("Vt")
     binding = UsdSkel.BindingAPI.Apply(mesh.GetPrim())
     binding.CreateSkeletonRel().SetTargets([skeleton.GetPath()])
     binding.CreateGeomBindTransformAttr(Gf.Matrix4d(1))
-    binding.CreateJointIndicesPrimvar(True, 1).Set(Vt.IntArray([0]))
-    binding.CreateJointWeightsPrimvar(True, 1).Set(Vt.FloatArray([1.0]))
+    constant, width = len(joints) == 1, joints.shape[1]
+    numbers = np.where(weights > 0, joints, 0).astype(np.int32).reshape(-1)
+    binding.CreateJointIndicesPrimvar(constant, width).Set(Vt.IntArray.FromNumpy(numbers))
+    binding.CreateJointWeightsPrimvar(constant, width).Set(
+        Vt.FloatArray.FromNumpy(weights.astype(np.float32).reshape(-1))
+    )
 
 
-def _define_blend_shapes(stage: Any, mesh: Any, shapes: Shapes) -> None:
-    """Sparse offsets from the base as it is stored, so that base and offset add up to the shape."""
+def _define_joints(stage: Any, clip: SkinnedAnimation) -> tuple[Any, Any]:
+    """The skeleton at rest, and its joints' paths."""
+    Gf, UsdSkel, Vt = library("Gf"), library("UsdSkel"), library("Vt")
+    skeleton, taken = clip.motion.skeleton, set[str]()
+    paths: list[str] = []
+    for name, parent in zip(skeleton.names, skeleton.parents.tolist(), strict=True):
+        own = identifier(name, taken)
+        paths.append(own if parent < 0 else f"{paths[parent]}/{own}")
+
+    def transforms(positions: Floats, quaternions: Floats) -> Any:
+        rows = (
+            Gf.Matrix4d(Gf.Matrix3d(*R.T.ravel().tolist()), Gf.Vec3d(*x.tolist()))
+            for R, x in zip(rotations.matrix(quaternions), positions, strict=True)
+        )
+        return Vt.Matrix4dArray(list(rows))
+
+    prim = UsdSkel.Skeleton.Define(stage, f"{ROOT}/skeleton")
+    tokens = Vt.TokenArray(paths)
+    prim.CreateJointsAttr(tokens)
+    prim.CreateJointNamesAttr(Vt.TokenArray(list(skeleton.names)))
+    prim.CreateBindTransformsAttr(transforms(*skeleton.rest_world))
+    prim.CreateRestTransformsAttr(transforms(skeleton.offsets, skeleton.rest_rotations))
+    return prim, tokens
+
+
+def _define_motion(stage: Any, skeleton: Any, tokens: Any, shapes: list[str], clip: SkinnedAnimation) -> None:
+    """What the joints and the weights of correctives do, as the skeleton's animation."""
+    Gf, UsdSkel, Vt = library("Gf"), library("UsdSkel"), library("Vt")
+    motion = UsdSkel.Animation.Define(stage, f"{ROOT}/motion")
+    motion.CreateJointsAttr(tokens)
+    motion.CreateScalesAttr(Vt.Vec3hArray([Gf.Vec3h(1)] * len(tokens)))
+    spins, moves = motion.CreateRotationsAttr(), motion.CreateTranslationsAttr()
+    for frame, (quaternions, positions) in enumerate(zip(clip.motion.rotations, clip.motion.translations, strict=True)):
+        time = FIRST_FRAME + frame
+        spins.Set(Vt.QuatfArray([Gf.Quatf(*map(float, q)) for q in quaternions]), time)
+        moves.Set(_vectors(positions), time)
+    if shapes:
+        motion.CreateBlendShapesAttr(Vt.TokenArray(shapes))
+        weights = motion.CreateBlendShapeWeightsAttr()
+        for frame, row in enumerate(clip.curves):
+            weights.Set(Vt.FloatArray(row.tolist()), FIRST_FRAME + frame)
+    UsdSkel.BindingAPI.Apply(skeleton.GetPrim()).CreateAnimationSourceRel().SetTargets([motion.GetPath()])
+
+
+def _define_blend_shapes(stage: Any, mesh: Any, shapes: Shapes) -> list[str]:
+    """Sparse offsets from the base as it is stored, so that base and offset add up to the shape; their tokens."""
     UsdSkel, Vt = library("UsdSkel"), library("Vt")
     binding = UsdSkel.BindingAPI(mesh.GetPrim())
     base = single_precision(shapes.base.points).astype(np.float64)
@@ -312,3 +393,4 @@ def _define_blend_shapes(stage: Any, mesh: Any, shapes: Shapes) -> None:
         paths.append(shape.GetPath())
     binding.CreateBlendShapesAttr(Vt.TokenArray(names))
     binding.CreateBlendShapeTargetsRel().SetTargets(paths)
+    return names
