@@ -123,7 +123,7 @@ def main() -> None:
     for what, (document, begun) in CASES.items():
         with tempfile.TemporaryDirectory() as folder:
             write_scene(f"{folder}/scene.toml", document)
-            studio = Studio([f"{folder}/scene.toml"], port=0)
+            studio = Studio([f"{folder}/scene.toml"], port=0, token=False)
             try:
                 page = Page(studio)
                 rate, rest = measured(page, begun(page))

@@ -31,6 +31,13 @@ from pliant.app.studio.server import refused  # noqa: E402
 
 @pytest.fixture
 def studio(tmp_path: Path) -> Iterator[Studio]:
+    made = Studio(folders=[tmp_path], port=0, token=False)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def guarded(tmp_path: Path) -> Iterator[Studio]:
     made = Studio(folders=[tmp_path], port=0)
     yield made
     made.close()
@@ -86,7 +93,7 @@ def test_pages_of_other_sites_are_not_connected(studio: Studio, origin: str) -> 
 
 def answer(studio: Studio, *headers: str, path: str = "/") -> Message:
     """The headers of what is sent for a request, and its status as "status"."""
-    port = int(studio.address.rpartition(":")[2])
+    port = studio.port
     lines = [f"GET {path} HTTP/1.1", *(line.replace("PORT", str(port)) for line in headers), "", ""]
     with socket.create_connection(("127.0.0.1", port), timeout=20) as made:
         made.sendall("\r\n".join(lines).encode())
@@ -150,6 +157,34 @@ def test_no_page_may_show_it_in_a_frame(studio: Studio, headers: tuple[str, ...]
     assert found["Referrer-Policy"] == "no-referrer"
 
 
+@pytest.mark.parametrize("more", [(), UPGRADE], ids=["page", "websocket"])
+@pytest.mark.parametrize(
+    "given", ["", "Cookie: pliant-PORT=x", "Cookie: other=TOKEN", "Cookie: pliant-PORT=TOKENx", "Cookie: ;="]
+)
+def test_whoever_has_no_token_is_refused(guarded: Studio, given: str, more: tuple[str, ...]) -> None:
+    """Other users of the machine can reach its port."""
+    token = guarded.address.rpartition("=")[2]
+    assert len(token) >= 20
+    headers = ["Host: 127.0.0.1:PORT", *more, *filter(None, [given.replace("TOKEN", token)])]
+    for path in ("/", "/?token=", "/?token=x", f"/?token={token[:-1]}", f"/?token={token}&token=x", "/assets/none.js"):
+        found = answer(guarded, *headers, path=path)
+        assert found["status"] == "401"
+        assert "Open the address that pliant studio has printed" in str(found.get_payload())
+        assert found["X-Frame-Options"] == "DENY"
+        assert token not in str(found)
+
+
+def test_the_address_has_a_token_that_becomes_a_cookie(guarded: Studio) -> None:
+    path = guarded.address.partition(str(guarded.port))[2]
+    found = answer(guarded, "Host: 127.0.0.1:PORT", path=path)
+    assert (found["status"], found["Location"]) == ("303", "/")
+    cookie, *rules = found["Set-Cookie"].split("; ")
+    assert {"HttpOnly", "SameSite=Strict"} <= set(rules)
+    assert answer(guarded, "Host: 127.0.0.1:PORT", f"Cookie: {cookie}")["status"] == "200"
+    assert answer(guarded, "Host: 127.0.0.1:PORT", f"Cookie: a=b; {cookie}")["status"] == "200"
+    assert answer(guarded, "Host: evil.example", f"Cookie: {cookie}", path=path)["status"] == "421"
+
+
 def test_its_own_page_has_a_session_until_it_closes(studio: Studio) -> None:
     before = threading.active_count()
     with page(studio, studio.address):
@@ -161,7 +196,7 @@ def test_its_own_page_has_a_session_until_it_closes(studio: Studio) -> None:
 
 
 def test_uploads_are_limited_in_the_real_server(tmp_path: Path) -> None:
-    studio = Studio(folders=[tmp_path], port=0, largest_upload=1000)
+    studio = Studio(folders=[tmp_path], port=0, largest_upload=1000, token=False)
     try:
         with page(studio, studio.address) as made:
             assert until(lambda: studio.sessions)

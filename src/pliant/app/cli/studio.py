@@ -29,6 +29,8 @@ def add_commands(commands: Any) -> None:
     help_text = "where it listens; 0: any that is free (default: 8080, or the next free)"
     parser.add_argument("--port", type=_port, default=8080, help=help_text)
     parser.add_argument("--largest-upload", metavar="MIB", type=count, default=512, help="in MiB (default: 512)")
+    help_text = "answer other users of this machine, too: the address has no token"
+    parser.add_argument("--no-token", action="store_false", dest="token", help=help_text)
     parser.add_argument("--no-browser", action="store_true", help="do not open the page")
 
 
@@ -46,7 +48,11 @@ def _studio(options: argparse.Namespace) -> int:
     from pliant.app.studio import Studio
 
     studio = Studio(
-        options.files, folders=options.folder, port=options.port, largest_upload=options.largest_upload << 20
+        options.files,
+        folders=options.folder,
+        port=options.port,
+        largest_upload=options.largest_upload << 20,
+        token=options.token,
     )
     folders = ", ".join(str(folder) for folder in studio.folders.given)
     say(f"pliant studio: {studio.address}")

@@ -2,8 +2,9 @@
 
 Nobody else may use it. A browser tells in `Host` which address it was asked for, and in `Origin` which page asks:
 requests for another address (a name of an attacker's that leads to this machine) and from pages of other sites are
-refused, and no page may show the studio in a frame. Nothing is shared over the network, and uploads that say or turn
-out to be too large are cut off while they come in.
+refused, and no page may show the studio in a frame. Other users of this machine can reach its port, too: so its address
+has a token, which the browser gets back as a cookie, and whoever has neither is refused. Nothing is shared over the
+network, and uploads that say or turn out to be too large are cut off while they come in.
 """
 
 from __future__ import annotations
@@ -12,16 +13,20 @@ import atexit
 import copy
 import inspect
 import logging
+import secrets
 import shutil
 import tempfile
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
+from hmac import compare_digest
 from http import HTTPStatus
+from http.cookies import CookieError, SimpleCookie
 from io import StringIO
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 from pliant.app.scene import read_scene, scene_from
 from pliant.app.studio.desk import Desk, Document
@@ -43,6 +48,7 @@ HEADERS = {
     "Referrer-Policy": "no-referrer",
 }
 """Of every response."""
+NO_TOKEN = "Open the address that pliant studio has printed: it has a token, by which the studio knows you.\n"
 
 
 class Studio:
@@ -53,6 +59,7 @@ class Studio:
         pliant was started in.
     port: where it listens; 0 takes one that is free.
     largest_upload: bytes of one uploaded file.
+    token: whether its address has a token, without which nobody is answered.
     """
 
     def __init__(
@@ -62,6 +69,7 @@ class Studio:
         folders: Sequence[str | Path] = (),
         port: int = 8080,
         largest_upload: int = LARGEST_UPLOAD,
+        token: bool = True,
     ) -> None:
         viser = _viser()
         if not isinstance(port, int) or not 0 <= port < 65536:
@@ -79,7 +87,11 @@ class Studio:
         self.sessions: dict[int, Session] = {}
         self._gone_ids: set[int] = set()
         self._left: Document | None = None
-        with redirect_stdout(StringIO()), own_pages_only():  # the command says where it listens in its own words
+        self._token = secrets.token_urlsafe(16) if token else ""
+        with (
+            redirect_stdout(StringIO()),
+            own_pages_only(self._token),
+        ):  # the command says where it listens in its own words
             self._server = viser.ViserServer(host=LOOPBACK, port=port, label="pliant studio", verbose=False)
         self._server.request_share_url = _refuse  # a public address for this machine is nothing to hand out
         self._server.on_client_connect(self._joined)
@@ -93,7 +105,12 @@ class Studio:
     @property
     def address(self) -> str:
         """What to open in a browser."""
-        return f"http://{LOOPBACK}:{self._server.get_port()}"
+        return f"http://{LOOPBACK}:{self.port}" + (f"/?token={self._token}" if self._token else "")
+
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+        return int(self._server.get_port())
 
     def wait(self) -> None:
         """Serve until it is interrupted."""
@@ -145,8 +162,8 @@ class Studio:
 
 
 @contextmanager
-def own_pages_only() -> Iterator[None]:
-    """Servers of websockets that are made meanwhile answer their own pages alone."""
+def own_pages_only(token: str) -> Iterator[None]:
+    """Servers of websockets that are made meanwhile answer their own pages alone, and those who have the token."""
     from websockets.asyncio import server
 
     serve = server.serve
@@ -157,6 +174,14 @@ def own_pages_only() -> Iterator[None]:
             if status is not None:
                 log.warning("a page of another site tried to use the studio; it was turned away")
                 return connection.respond(status, "The studio is for pages of its own.\n")
+            cookie = f"pliant-{connection.local_address[1]}"  # cookies count for all ports
+            if is_given(token, parse_qs(urlsplit(request.path).query).get("token", [])):
+                welcome = connection.respond(HTTPStatus.SEE_OTHER, "")
+                welcome.headers["Location"] = "/"
+                welcome.headers["Set-Cookie"] = f"{cookie}={token}; Path=/; HttpOnly; SameSite=Strict"
+                return welcome
+            if token and not is_given(token, cookies(request.headers, cookie)):
+                return connection.respond(HTTPStatus.UNAUTHORIZED, NO_TOKEN)
             answer = process_request(connection, request)
             return await answer if inspect.isawaitable(answer) else answer
 
@@ -181,6 +206,22 @@ def refused(headers: Any, port: int) -> HTTPStatus | None:
     if any(origin.lower() not in {f"http://{host}" for host in own} for origin in origins):
         return HTTPStatus.FORBIDDEN
     return None
+
+
+def is_given(token: str, found: Sequence[str]) -> bool:
+    """Whether a token is the one that was found."""
+    return bool(token) and len(found) == 1 and compare_digest(token.encode(), found[0].encode())
+
+
+def cookies(headers: Any, name: str) -> list[str]:
+    """The cookies of this name."""
+    read: SimpleCookie = SimpleCookie()
+    try:
+        for line in headers.get_all("Cookie"):
+            read.load(line)
+    except CookieError:
+        return []
+    return [read[name].value] if name in read else []
 
 
 def panels() -> dict[str, Callable[[Desk, Document], Panel]]:
