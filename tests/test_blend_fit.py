@@ -10,6 +10,7 @@ import pytest
 import pliant
 from pliant import Pull, gallery, rotations
 from pliant.app.cli import main as command
+from pliant.contact import Sphere
 from pliant.engines.blend import LiveBlend
 
 STEP = 1e-4
@@ -74,6 +75,31 @@ def test_the_jacobian_is_what_differences_say(rig):
     sliders = np.linspace(0.15, 0.3, len(rig.sliders.names))
     change = np.cos(1.0 + np.arange(len(sliders)))
     check(rig.jacobian(sliders), difference(rig, sliders, change), change)
+
+
+@pytest.mark.parametrize("pulled", [False, True])
+def test_the_jacobian_in_contact(hand, pulled):
+    """The shape slides on a ball; where it touches nothing, it moves as it does by itself."""
+    sliders, change = np.array([0.1, 0.3, 0.05, 0.1, 0.2]), np.cos(1.0 + np.arange(5))
+    free = hand.solve(sliders).points
+    tip, size = int(np.argmax(free[:, 1])), 2 * hand.body.diagonal
+    options = {"obstacles": [Sphere(free[tip] + np.array([0, 0.04, 0.2]) * size, 0.2 * size)]}
+    if pulled:
+        options["pulls"] = [Pull(0, to=free[0] + 0.002)]
+    found = hand.jacobian(sliders, **options)
+    assert found.pose.converged
+    assert found.pose.contacts > 3
+    assert np.abs(found.pose.points - free).max() > 0.005 * size
+    solved = hand.solve(sliders, accuracy=1e-6, **options).points
+    assert np.abs(found.pose.points - solved).max() < 1e-3 * hand.body.diagonal
+    ends = [hand.jacobian(sliders + k * 1e-5 * change, **options).pose.points for k in (-1, 1)]
+    expected = (ends[1] - ends[0]) / 2e-5
+    assert np.abs(found.matrix @ change - expected).max() < 1e-6 * np.abs(expected).max()
+    gradient = np.cos(np.arange(expected.size)).reshape(expected.shape)
+    np.testing.assert_allclose(found.forward(change), found.matrix @ change, atol=1e-12)
+    np.testing.assert_allclose(found.backward(gradient), np.einsum("nk,nks->s", gradient, found.matrix), atol=1e-10)
+    away = hand.jacobian(sliders, obstacles=[Sphere(free[tip] + [0, 3 * size, 0], 0.08 * size)])
+    np.testing.assert_allclose(away.matrix, hand.jacobian(sliders).matrix, atol=1e-6)
 
 
 @pytest.mark.parametrize("force", [True, False])

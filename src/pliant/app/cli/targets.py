@@ -60,6 +60,12 @@ def check_skeleton(output: str) -> None:
     _check_writable(output)
 
 
+def check_shapes(output: str) -> None:
+    """Whether a rig can be written by this name."""
+    _check_suffix(output, "shapes", _suffixes("shapes"))
+    _check_writable(output)
+
+
 def check_weights(output: str) -> None:
     """Whether sliders can be written by this name."""
     _check_suffix(output, "weights", list(WRITTEN))

@@ -30,6 +30,7 @@ from pliant.core.values import Displayed, as_array
 from pliant.engines.blend.anchor import make_anchors
 from pliant.engines.blend.body import SpringBody, spring_body
 from pliant.engines.blend.contacts import make_contact_solver, pose_in_contact, poses_in_contact
+from pliant.engines.blend.correctives import LinearRig, correctives
 from pliant.engines.blend.derived_names import GivenCombinations, GivenInBetweens
 from pliant.engines.blend.equilibrium import SolveOptions, Watch
 from pliant.engines.blend.fit import SliderFit, fit
@@ -288,16 +289,19 @@ class Blendshapes(Displayed):
         *,
         pulls: Iterable[Pull] = (),
         pinned: ArrayLike | None = None,
+        obstacles: Iterable[Any] = (),
+        thickness: float | None = BlendOptions.thickness,
         method: Method = "newton",
         accuracy: float = 1e-12,
     ) -> Jacobian:
         """How the shape at these sliders moves with each of them; see `pliant.engines.blend.jacobian`.
 
-        pulls, pinned: as in `solve`; they stay where they are. method, accuracy: of the pose, by default to machine
-        precision, since the derivative is that of an equilibrium.
+        pulls, pinned, obstacles, thickness: as in `solve`; they stay where they are, and the shape slides on obstacles.
+        method, accuracy: of the pose, by default to machine precision, since the derivative is that of an equilibrium.
         """
         load = read_load(self, listed(pulls), pinned)
-        return jacobian_at(self, self.row(weights), load, SolveOptions.of(method, accuracy, None))
+        solver = make_contact_solver(self, obstacles, 0.0, False, thickness)
+        return jacobian_at(self, self.row(weights), load, SolveOptions.of(method, accuracy, None), solver)
 
     def fit(
         self,
@@ -333,6 +337,24 @@ class Blendshapes(Displayed):
             accuracy=accuracy,
             progress=progress,
         )
+
+    def correctives(
+        self,
+        *,
+        error: float = 2e-3,
+        together: int = 2,
+        weights: ArrayLike | WeightClip | None = None,
+        most: int = 200,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> LinearRig:
+        """Morph targets with which linear blending gives this rig's shapes; see `pliant.engines.blend.correctives`.
+
+        error: distance to these shapes, over the diagonal, that is accepted.
+        together: how many sliders may act on the same places at once, 1 to 4.
+        weights: sliders (frames, shapes), or a clip, where it has to hold as well.
+        most: targets, at most.
+        """
+        return correctives(self, error=error, together=together, weights=weights, most=most, progress=progress)
 
     def prepare(self, weights: ArrayLike, *, accuracy: float = BlendOptions.accuracy) -> None:
         """Compute the warm starts of frames at these weights (frames, shapes) in advance."""

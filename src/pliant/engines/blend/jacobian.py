@@ -12,8 +12,8 @@ and H is factorised once for all sliders. A spring's force depends on the weight
 
 with J the left Jacobian of the rotation vector; the base's weight is what the others leave of 1. In the paper's model
 ``∂r/∂w_s = r_s - r_0``. Fixed vertices move on straight lines, and the rigid motion of a free part is differentiated
-with the shape. Under pulls the free shape is the rest shape of a second equilibrium (`CorotatedRest`), in which the
-vertices' rotations are unknowns, too.
+with the shape. Under pulls and in contact the free shape is the rest shape of a second equilibrium (`CorotatedRest`),
+in which the vertices' rotations are unknowns, too; for contacts see `pliant.engines.blend.pressed`.
 """
 
 from __future__ import annotations
@@ -21,31 +21,31 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pliant.contact.solver import ContactSolver
 from pliant.core import rotations
 from pliant.core.clips import Pose
-from pliant.core.errors import InputError, LinearSolveError
+from pliant.core.errors import InputError
 from pliant.core.topology import Floats, Ints
 from pliant.core.values import Displayed, as_array
 from pliant.engines.blend import kernels
 from pliant.engines.blend.body import SpringBody
 from pliant.engines.blend.equilibrium import Network, SolveOptions
+from pliant.engines.blend.pressed import ContactStiffness, pressed
 from pliant.engines.blend.pulls import ExternalLoad
 from pliant.engines.blend.springs import CorotatedRest, Rest
-from pliant.engines.blend.stiffness import spring_blocks, stiffness
-from pliant.numerics.linalg import Factorization, factorize
+from pliant.engines.blend.stiffness import factorized, spring_blocks, stiffness
+from pliant.numerics.linalg import Factorization
 
 if TYPE_CHECKING:
     from pliant.engines.blend.blendshapes import Blendshapes
 
 SLIDER_STEP = 1e-5
 """By which sliders are moved to differentiate the weights of in-betweens and combinations: cubic polynomials."""
-SHIFT = 1e-9
-"""Added to the diagonal, over it, where H is singular: a body that may rotate freely."""
 
 
 class Jacobian(Displayed):
@@ -86,19 +86,26 @@ class Jacobian(Displayed):
         return found
 
 
-def jacobian_at(rig: Blendshapes, row: Floats, load: ExternalLoad, options: SolveOptions) -> Jacobian:
-    """At sliders (shapes,), under a load or none."""
+def jacobian_at(
+    rig: Blendshapes, row: Floats, load: ExternalLoad, options: SolveOptions, solver: ContactSolver | None = None
+) -> Jacobian:
+    """At sliders (shapes,), under a load or none, in contact or not."""
     w, statics, chain = rig.weights(row), rig.statics, slider_chain(rig, row)
     start = statics.start(w, options.accuracy)
     free_options = options if len(rig.body.network.unknown) else SolveOptions()  # Newton's matrix would be empty
     outcome = statics.outcome(rig.body.network, w, start, rig.body.rest(w), None, free_options)
     free = FreeDerivative(rig.body, w, outcome.x)
-    if not load:
+    if not load and solver is None:
         return Jacobian(rig, statics.pose(outcome, w), free, chain)
     world, rest = statics.unloaded(w, outcome.x)
     if not isinstance(rest, CorotatedRest):
-        raise InputError('pulls have no derivative with model="paper"; use model="turned"', argument="pulls")
+        what = "pulls" if load else "obstacles"
+        raise InputError(f'{what} have no derivative with model="paper"; use model="turned"', argument=what)
     network, x = statics.loaded(load, world)
+    if solver is not None:
+        pose, network, x, contact = pressed(rig, solver, w, load, (network, x, rest), options)
+        derivative = LoadedDerivative(rig.body, w, free, network, load.vertices, x, rest, contact)
+        return Jacobian(rig, pose, derivative, chain)
     outcome = statics.outcome(network, w, x, rest, load.force, options)
     loaded = LoadedDerivative(rig.body, w, free, network, load.vertices, outcome.x, rest)
     return Jacobian(rig, statics.pose(outcome, None), loaded, chain)
@@ -150,7 +157,7 @@ class FreeDerivative(Derivative):
     @cached_property
     def factor(self) -> Factorization:
         """H over the unknown vertices."""
-        return _factorized(stiffness(self.body.network, self.x, self.rest))
+        return factorized(stiffness(self.body.network, self.x, self.rest))
 
     @cached_property
     def rest(self) -> Rest:
@@ -283,7 +290,7 @@ class FreeDerivative(Derivative):
 
 @dataclass(frozen=True, eq=False)
 class LoadedDerivative(Derivative):
-    """Of a shape under pulls, whose rest shape is the free one."""
+    """Of a shape under pulls or in contact, whose rest shape is the free one."""
 
     body: SpringBody
     weights: Floats
@@ -294,53 +301,90 @@ class LoadedDerivative(Derivative):
     x: Floats
     """(n, 3) the equilibrium, in the world."""
     rest: CorotatedRest
+    contact: ContactStiffness | None = None
 
     @cached_property
     def factor(self) -> Factorization:
         """H over the unknown vertices and the rotations of all."""
-        return _factorized(stiffness(self.network, self.x, self.rest))
+        H = stiffness(self.network, self.x, self.rest)
+        return factorized(H if self.contact is None else self.contact.added_to(H))
+
+    @cached_property
+    def _fixed(self) -> Ints:
+        """Pins and static vertices: they go where they go without a load."""
+        return np.setdiff1d(self.network.known[0], self.pulled)
+
+    @cached_property
+    def _springs(self) -> tuple[Floats, ...]:
+        """Of each spring: ∂f/∂d, k u pᵀ, d, and with each end's rotation R: ½ μ k R, and ½ μ k R v."""
+        network, rest = self.network, self.rest
+        i, j = network.springs.edges.T
+        k = network.springs.stiffness[:, None, None]
+        d = self.x[i] - self.x[j]
+        u, p = (kernels.lengths_and_directions(vectors)[1] for vectors in (d, rest.vectors))
+        turns = [0.5 * rest.direction_stiffness * k * rest.rotations[end] for end in (i, j)]
+        turned = [np.einsum("qab,qb->qa", turn, rest.vectors) for turn in turns]
+        return spring_blocks(network, self.x, rest), k * u[:, :, None] * p[:, None, :], d, *turns, *turned
 
     def columns(self, weights: Floats) -> Floats:
         """(n, 3, k) how all vertices move in the world with changes (shapes - 1, k) of the weights."""
-        network, rest = self.network, self.rest
-        i, j = network.springs.edges.T
-        k, mu = network.springs.stiffness[:, None], rest.direction_stiffness
+        unknown = self.network.unknown
         by_free = self.free.columns(weights)
         found = np.zeros_like(by_free)
-        fixed = np.setdiff1d(network.known[0], self.pulled)
-        found[fixed] = by_free[fixed]  # pins and static vertices go where they go without a load
-        blocks = spring_blocks(network, self.x, rest)
-        d = self.x[i] - self.x[j]
-        u, p = (kernels.lengths_and_directions(vectors)[1] for vectors in (d, rest.vectors))
-        ones, unknown = np.ones(len(i)), network.unknown
-        right = np.zeros((3 * (len(unknown) + network.count), weights.shape[1]))
-        for m in range(weights.shape[1]):
-            by_vector, by_ends = (each[i, :, m] - each[j, :, m] for each in (by_free, found))
-            change = np.einsum("qab,qb->qa", blocks, by_ends) - k * u * (p * by_vector).sum(axis=1)[:, None]
-            spin = np.zeros((network.count, 3))
-            for end in (i, j):
-                R = rest.rotations[end]
-                by_rest, rotated = (np.einsum("qab,qb->qa", R, w) for w in (by_vector, rest.vectors))
-                change -= 0.5 * mu * k * by_rest
-                np.add.at(spin, end, -0.5 * mu * k * (np.cross(by_rest, d) + np.cross(rotated, by_ends)))
-            forces = kernels.divergence(np.ascontiguousarray(change), ones, network.springs.edges, network.fans)
-            right[:, m] = np.concatenate([forces[unknown].ravel(), spin.ravel()])
+        found[self._fixed] = by_free[self._fixed]
+        right = np.stack([self._forces(by_free[:, :, m], found[:, :, m]) for m in range(weights.shape[1])], axis=1)
         found[unknown] = -self.factor.solve(right)[: 3 * len(unknown)].reshape(len(unknown), 3, -1)
         return found
 
+    def _forces(self, by_free: Floats, ends: Floats) -> Floats:
+        """(3 m + 3 n,) the forces on unknown vertices, and torques, that a motion (n, 3) of the rest shape leaves.
+
+        ends: (n, 3) the motion of fixed vertices.
+        """
+        network = self.network
+        i, j = network.springs.edges.T
+        blocks, along, d, *rotated = self._springs
+        v, e = by_free[i] - by_free[j], ends[i] - ends[j]
+        change = _times(blocks, e) - _times(along, v)
+        spin = np.zeros((network.count, 3))
+        for end, turn, turned in zip((i, j), rotated[:2], rotated[2:], strict=True):
+            by_rest = _times(turn, v)
+            change -= by_rest
+            np.add.at(spin, end, -np.cross(by_rest, d) - np.cross(turned, e))
+        forces = kernels.divergence(change, np.ones(len(i)), network.springs.edges, network.fans)
+        if self.contact is not None:
+            forces -= self.contact.ground[:, None] * self.contact.attached(by_free)
+        return np.concatenate([forces[network.unknown].ravel(), spin.ravel()])
+
     def back(self, gradient: Floats) -> Floats:
-        """(shapes - 1,) from a gradient by the surface's points."""
-        return np.einsum("nk,nks->s", gradient, self.surface_columns())
+        """(shapes - 1,) from a gradient by the surface's points: the transpose of `columns`."""
+        network, unknown = self.network, self.network.unknown
+        whole = np.zeros((network.count, 3))
+        whole[: len(gradient)] = gradient
+        right = np.zeros(self.factor.shape[0])
+        right[: 3 * len(unknown)] = whole[unknown].ravel()
+        adjoint = self.factor.solve(right)
+        force, spin = np.zeros((network.count, 3)), adjoint[3 * len(unknown) :].reshape(-1, 3)
+        force[unknown] = adjoint[: 3 * len(unknown)].reshape(-1, 3)
+        i, j = network.springs.edges.T
+        blocks, along, d, *rotated = self._springs
+        change = force[i] - force[j]
+        by_ends, by_rest = _times(blocks, change), -np.einsum("qab,qa->qb", along, change)
+        for end, turn, turned in zip((i, j), rotated[:2], rotated[2:], strict=True):
+            by_rest -= np.einsum("qab,qa->qb", turn, change + np.cross(d, spin[end]))
+            by_ends -= np.cross(spin[end], turned)
+        ones = np.ones(len(i))
+        by_free = -kernels.divergence(by_rest, ones, network.springs.edges, network.fans)
+        by_fixed = -kernels.divergence(by_ends, ones, network.springs.edges, network.fans)
+        by_free[self._fixed] += whole[self._fixed] + by_fixed[self._fixed]
+        if self.contact is not None:
+            by_free += self.contact.attached_back(self.contact.ground[:, None] * force)
+        return self.free.back(by_free)
 
 
-def _factorized(H: Any) -> Factorization:
-    """H factorised; a singular one a little shifted."""
-    try:
-        return factorize(H, check=False)
-    except LinearSolveError:
-        diagonal = np.abs(H.diagonal())
-        H.setdiag(H.diagonal() + SHIFT * np.maximum(diagonal, 1e-300))
-        return factorize(H, kind="symmetric", check=False)
+def _times(matrices: Floats, vectors: Floats) -> Floats:
+    """(q, 3) of matrices (q, 3, 3) and vectors (q, 3)."""
+    return np.einsum("qab,qb->qa", matrices, vectors)
 
 
 def left_jacobian(rotvecs: Floats, changes: Floats) -> Floats:

@@ -208,25 +208,44 @@ class RigSliders:
 
         A derived shape whose own column is not all zero has been animated by hand, or baked: that column counts.
         """
-        if not len(self._derived):
-            weights = table.copy()
-        else:
-            given = np.zeros(table.shape[1], dtype=bool)
-            given[self._derived] = table[:, self._derived].any(axis=0)
-            sliders, slid = table.copy(), self._slid(table)
-            for track in self._tracks:
-                if given[track.members].any():
-                    slid[:, track.members] = table[:, track.members]
-                    sliders[:, track.slider] = table[:, track.members] @ track.knots.at
-            active = self._active(sliders)
-            baked, direct = given[self._combined] & ~self.full, given[self._combined] & self.full
-            active[:, baked], active[:, direct] = table[:, self._combined[baked]], 0
-            combined = active @ self._inverse
-            weights = slid - combined @ self._parts
-            weights[:, self._combined] = combined
-            weights[:, self._combined[direct]] += table[:, self._combined[direct]]
+        slid, active = self._parted(table)
+        combined = active @ self._inverse
+        weights = slid - combined @ self._parts
+        weights[:, self._combined] = combined
         weights[:, 0] = 1 - weights[:, 1:].sum(axis=1)
         return weights
+
+    def stored_weights(self, table: Floats) -> Floats:
+        """The same for `stored_shapes`."""
+        weights, active = self._parted(table)
+        weights[:, self._combined] = active
+        weights[:, 0] = 1 - weights[:, 1:].sum(axis=1)
+        return weights
+
+    def stored_shapes(self) -> Shapes:
+        """The shapes as engines add them up: a combination is a correction."""
+        points, base = self.shapes.points.copy(), self.shapes.points[0]
+        moved = (points - base).reshape(len(points), -1)
+        corrections = self._inverse @ (moved[self._combined] - self._parts @ moved)
+        points[self._combined] = base + corrections.reshape(-1, *base.shape)
+        return Shapes(self.shapes.base, locked(points), self.shapes.names)
+
+    def _parted(self, table: Floats) -> tuple[Floats, Floats]:
+        """(frames, shapes) weights h of sliders and in-betweens, and (frames, combinations) activations α."""
+        if not len(self._derived):
+            return table.copy(), np.zeros((len(table), 0))
+        given = np.zeros(table.shape[1], dtype=bool)
+        given[self._derived] = table[:, self._derived].any(axis=0)
+        sliders, slid = table.copy(), self._slid(table)
+        for track in self._tracks:
+            if given[track.members].any():
+                slid[:, track.members] = table[:, track.members]
+                sliders[:, track.slider] = table[:, track.members] @ track.knots.at
+        active = self._active(sliders)
+        baked, direct = given[self._combined] & ~self.full, given[self._combined] & self.full
+        active[:, baked], active[:, direct] = table[:, self._combined[baked]], 0
+        whole = table[:, self._combined[direct]]  # of shapes in full
+        return slid + whole @ self._parts[direct], active + whole @ self._at_defined[direct]
 
     def defining(self) -> Floats:
         """(shapes, shapes) the sliders at which each shape is met."""

@@ -18,11 +18,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
+from pliant.core.errors import LinearSolveError
 from pliant.core.topology import Floats, Ints
 from pliant.engines.blend.springs import CorotatedRest, Rest
+from pliant.numerics.linalg import Factorization, factorize
 
 if TYPE_CHECKING:
     from pliant.engines.blend.equilibrium import Network
+
+SHIFT = 1e-9
+"""Added to the diagonal, over it, where H is singular: a body that may rotate freely."""
 
 
 def stiffness(
@@ -37,9 +42,7 @@ def stiffness(
     number = np.full(network.count, -1)
     number[network.unknown] = np.arange(len(network.unknown))
     rows, columns = np.concatenate([i, j, i, j]), np.concatenate([i, j, j, i])
-    H = _blocked(
-        number[rows], number[columns], np.concatenate([blocks, blocks, -blocks, -blocks]), len(network.unknown)
-    )
+    H = blocked(number[rows], number[columns], np.concatenate([blocks, blocks, -blocks, -blocks]), len(network.unknown))
     if not (isinstance(rest, CorotatedRest) and rotating):
         return H
     return _with_rotations(H, network, x[i] - x[j], rest, number)
@@ -81,13 +84,13 @@ def _with_rotations(H: Any, network: Network, d: Floats, rest: CorotatedRest, nu
         values += [couple, -couple]
         rows += [number[i], number[j]]
         columns += [end, end]
-    B = _blocked(np.concatenate(rows), np.concatenate(columns), np.concatenate(values), unknown, count)
+    B = blocked(np.concatenate(rows), np.concatenate(columns), np.concatenate(values), unknown, count)
     own += 1e-9 * np.maximum(np.trace(own, axis1=1, axis2=2), 1e-300)[:, None, None] * eye  # springs in one line
-    C = _blocked(np.arange(count), np.arange(count), own, count)
+    C = blocked(np.arange(count), np.arange(count), own, count)
     return sp.bmat([[H, B], [B.T, C]], format="csr")
 
 
-def _blocked(rows: Ints, columns: Ints, values: Floats, height: int, width: int | None = None) -> Any:
+def blocked(rows: Ints, columns: Ints, values: Floats, height: int, width: int | None = None) -> Any:
     """A sparse matrix of 3 × 3 blocks; negative rows and columns are left out, blocks at the same indices summed."""
     keep = (rows >= 0) & (columns >= 0)
     rows, columns, values = rows[keep], columns[keep], values[keep]
@@ -98,3 +101,13 @@ def _blocked(rows: Ints, columns: Ints, values: Floats, height: int, width: int 
     )
     shape = 3 * height, 3 * (height if width is None else width)
     return sp.coo_matrix((values.ravel(), at), shape=shape).tocsr()
+
+
+def factorized(H: Any) -> Factorization:
+    """H factorised; a singular one a little shifted."""
+    try:
+        return factorize(H, check=False)
+    except LinearSolveError:
+        diagonal = np.abs(H.diagonal())
+        H.setdiag(H.diagonal() + SHIFT * np.maximum(diagonal, 1e-300))
+        return factorize(H, kind="symmetric", check=False)

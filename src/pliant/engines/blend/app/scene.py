@@ -30,6 +30,7 @@ from pliant.core.values import locked
 from pliant.engines.blend import Blendshapes, Pull, options as blend_options
 from pliant.engines.blend.app.scene_keys import BLEND, SPRINGS_KEYS
 from pliant.engines.blend.app.scene_weights import default_frames, scene_weights, spread
+from pliant.engines.blend.correctives import without_correctives
 from pliant.engines.blend.equilibrium import Watch
 from pliant.engines.blend.options import BlendOptions
 from pliant.engines.blend.sliders import RigSliders
@@ -212,7 +213,7 @@ def _shapes(text: TomlText, config: dict[str, Any]) -> Shapes:
             make = getattr(gallery, config["gallery"])
             shapes: Shapes = make() if config["vertices"] is None else make(config["vertices"])
     else:
-        shapes = _posed(text, config)
+        shapes = without_correctives(_posed(text, config))
     if config["names"]:
         with text.about(("shapes", "names")):
             shapes = chosen_shapes(shapes, config["names"])
