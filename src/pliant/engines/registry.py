@@ -119,6 +119,7 @@ ENGINES: dict[str, Engine] = {
             solve="pliant.engines.blend.app.result:solve",
             report="pliant.engines.blend.app.report:blend_report",
             command="pliant.engines.blend.app.command",
+            further=("pliant.engines.blend.app.correctives_command",),
             description="Blend shapes of one topology as a body of springs, from the first through all to the last or "
             "by a table of weights, and write the clip by suffix.",
             page="beside linear blending, with curves and figures",

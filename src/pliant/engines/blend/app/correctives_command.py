@@ -6,7 +6,7 @@ import argparse
 import json
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pliant
 from pliant.app.cli.arguments import add_command, count
@@ -18,6 +18,9 @@ from pliant.core.progress import progress
 from pliant.core.terminal import say, say_json
 from pliant.io.output import staged
 from pliant.io.weights import own_weights, read_weights
+
+if TYPE_CHECKING:
+    from pliant.engines.blend.correctives import LinearRig
 
 GLTF = (".glb", ".gltf")
 
@@ -92,7 +95,7 @@ def _correctives(options: argparse.Namespace) -> int:
     return 0 if found.converged else 1
 
 
-def write(target: Path, rig: Any, clip: WeightClip | None) -> list[Path]:
+def write(target: Path, rig: LinearRig, clip: WeightClip | None) -> list[Path]:
     """Write a `LinearRig`, its curves, and the weights of a clip: in glTF as an animation, else as a table."""
     from pliant.io.gltf.write import write_shapes
     from pliant.io.weights import write_weights
