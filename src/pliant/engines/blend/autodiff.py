@@ -35,9 +35,7 @@ class _Shape:
     def at(self, sliders: Any) -> Jacobian:
         given = np.asarray(sliders, dtype=np.float64)
         if given.shape != (len(self.rig.sliders.names),):
-            raise InputError(
-                f"sliders have shape {given.shape}; expected ({len(self.rig.sliders.names)},), one for each"
-            )
+            raise InputError(f"sliders have shape {given.shape}; expected ({len(self.rig.sliders.names)},)")
         key = given.tobytes()
         if self._last is None or self._last[0] != key:
             by_name = dict(zip(self.rig.sliders.names, given.tolist(), strict=True))

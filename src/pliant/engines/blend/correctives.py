@@ -14,7 +14,7 @@ Izenman 1975): with ΦᵀΦ = L Lᵀ and the singular values of
     L⁻¹ Φᵀ R = X S Yᵀ,
 
 targets are the rows of S Yᵀ, the largest first, and the coefficients of their curves the columns of L⁻ᵀ X. As many are
-taken as it needs for the largest distance of a vertex in any pose. Poses that were not among them decide whether that
+taken as it needs for the largest distance of a vertex in any pose. SolvedPoses that were not among them decide whether that
 is enough; if it is not, they join them.
 """
 
@@ -51,7 +51,7 @@ DEGREES = ((0.5, 1), (3.0, 2), (10.0, 3), (50.0, 5))
 LARGER_DEGREE = 1
 """The same for more sliders."""
 RANDOM_POSES, CHECK_ROUNDS = 24, 4
-"""Poses, beside one for each slider, that a result is checked with; and how often."""
+"""SolvedPoses, beside one for each slider, that a result is checked with; and how often."""
 SAFETY = 0.9
 """Share of the error that is aimed at: poses that were not used are a little farther."""
 FIRST_RANK = 16
@@ -59,7 +59,7 @@ FIRST_RANK = 16
 NEGLIGIBLE = 0.02
 """Share of the error below which a polynomial is left out of a curve."""
 MOST_TOGETHER = 4
-NAMED = re.compile(r"pliant_corrective\d+")
+CORRECTIVE_NAME = re.compile(r"pliant_corrective\d+")
 """What correctives are called."""
 
 Powers = tuple[tuple[int, int], ...]
@@ -136,13 +136,13 @@ class LinearRig(Displayed):
 
 def slider_table(rig: Blendshapes, clip: WeightClip) -> Floats:
     """(frames, shapes) the sliders of a clip by name; those of correctives are left out."""
-    kept = [k for k, name in enumerate(clip.names) if name in rig.shapes.names or not NAMED.fullmatch(name)]
+    kept = [k for k, name in enumerate(clip.names) if name in rig.shapes.names or not CORRECTIVE_NAME.fullmatch(name)]
     return np.stack([rig.row({clip.names[k]: row[k] for k in kept}) for row in clip.values])
 
 
 def without_correctives(shapes: Shapes) -> Shapes:
     """Shapes without those that this module has added before."""
-    kept = [k for k, name in enumerate(shapes.names) if not (k and NAMED.fullmatch(name))]
+    kept = [k for k, name in enumerate(shapes.names) if not (k and CORRECTIVE_NAME.fullmatch(name))]
     return Shapes(shapes.base, locked(shapes.points[kept]), tuple(shapes.names[k] for k in kept))
 
 
@@ -237,11 +237,11 @@ def _largest(left: Floats) -> float:
     return float(np.sqrt((left.reshape(len(left), -1, 3) ** 2).sum(axis=2).max(initial=0)))
 
 
-# Poses
+# SolvedPoses
 
 
 @dataclass(eq=False)
-class Poses:
+class SolvedPoses:
     """Sliders, and what linear blending misses there."""
 
     rig: Blendshapes
@@ -300,7 +300,7 @@ def affecting(rig: Blendshapes, least: float) -> list[tuple[int, ...]]:
     ]
 
 
-def _sampled(rig: Blendshapes, poses: Poses, error: float, together: int) -> dict[tuple[int, ...], int]:
+def _sampled(rig: Blendshapes, poses: SolvedPoses, error: float, together: int) -> dict[tuple[int, ...], int]:
     """Solve poses of single sliders and of those that affect each other; the degrees of polynomials for these."""
     numbers, count = rig.sliders.numbers, len(rig.shapes)
     poses.add(_rows(count, [(k,) for k in numbers], ALONE[:, None].tolist()))
@@ -346,7 +346,7 @@ def correctives(
     if weights is not None:
         given = slider_table(rig, weights) if isinstance(weights, WeightClip) else rig._rows(weights)
     largest = error * rig.body.diagonal
-    poses, rng = Poses(rig, progress), np.random.default_rng(0)
+    poses, rng = SolvedPoses(rig, progress), np.random.default_rng(0)
     degrees = _sampled(rig, poses, largest, together)
     if given is not None:
         poses.add(given)

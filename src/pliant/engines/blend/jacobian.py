@@ -322,9 +322,9 @@ class LoadedDerivative(Derivative):
         k = network.springs.stiffness[:, None, None]
         d = self.x[i] - self.x[j]
         u, p = (kernels.lengths_and_directions(vectors)[1] for vectors in (d, rest.vectors))
-        turns = [0.5 * rest.direction_stiffness * k * rest.rotations[end] for end in (i, j)]
-        turned = [np.einsum("qab,qb->qa", turn, rest.vectors) for turn in turns]
-        return spring_blocks(network, self.x, rest), k * u[:, :, None] * p[:, None, :], d, *turns, *turned
+        scaled = [0.5 * rest.direction_stiffness * k * rest.rotations[end] for end in (i, j)]
+        rotated_vector = [np.einsum("qab,qb->qa", R, rest.vectors) for R in scaled]
+        return spring_blocks(network, self.x, rest), k * u[:, :, None] * p[:, None, :], d, *scaled, *rotated_vector
 
     def columns(self, weights: Floats) -> Floats:
         """(n, 3, k) how all vertices move in the world with changes (shapes - 1, k) of the weights."""
@@ -347,10 +347,10 @@ class LoadedDerivative(Derivative):
         v, e = by_free[i] - by_free[j], ends[i] - ends[j]
         change = _times(blocks, e) - _times(along, v)
         spin = np.zeros((network.count, 3))
-        for end, turn, turned in zip((i, j), rotated[:2], rotated[2:], strict=True):
-            by_rest = _times(turn, v)
+        for end, R, rotated_vector in zip((i, j), rotated[:2], rotated[2:], strict=True):
+            by_rest = _times(R, v)
             change -= by_rest
-            np.add.at(spin, end, -np.cross(by_rest, d) - np.cross(turned, e))
+            np.add.at(spin, end, -np.cross(by_rest, d) - np.cross(rotated_vector, e))
         forces = kernels.divergence(change, np.ones(len(i)), network.springs.edges, network.fans)
         if self.contact is not None:
             forces -= self.contact.ground[:, None] * self.contact.attached(by_free)
@@ -370,9 +370,9 @@ class LoadedDerivative(Derivative):
         blocks, along, d, *rotated = self._springs
         change = force[i] - force[j]
         by_ends, by_rest = _times(blocks, change), -np.einsum("qab,qa->qb", along, change)
-        for end, turn, turned in zip((i, j), rotated[:2], rotated[2:], strict=True):
-            by_rest -= np.einsum("qab,qa->qb", turn, change + np.cross(d, spin[end]))
-            by_ends -= np.cross(spin[end], turned)
+        for end, R, rotated_vector in zip((i, j), rotated[:2], rotated[2:], strict=True):
+            by_rest -= np.einsum("qab,qa->qb", R, change + np.cross(d, spin[end]))
+            by_ends -= np.cross(spin[end], rotated_vector)
         ones = np.ones(len(i))
         by_free = -kernels.divergence(by_rest, ones, network.springs.edges, network.fans)
         by_fixed = -kernels.divergence(by_ends, ones, network.springs.edges, network.fans)
@@ -388,7 +388,7 @@ def _times(matrices: Floats, vectors: Floats) -> Floats:
 
 
 def left_jacobian(rotvecs: Floats, changes: Floats) -> Floats:
-    """(n, 3) ``J(ω) δ``: the rotation, in the world, by which exp(ω) turns on when ω changes by δ."""
+    """(n, 3) ``J(ω) δ``: the rotation, in the world, by which exp(ω) scaled on when ω changes by δ."""
     angle = np.linalg.norm(rotvecs, axis=1)[:, None]
     small = angle < 1e-4
     safe = np.where(small, 1.0, angle)

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pliant.engines.blend.blendshapes import Blendshapes
 
 MOST_NEWTON_STEPS = 30
-SETTLED = 1e-12
+SETTLED_STEP = 1e-12
 """Newton step, over the diagonal, that ends it."""
 BEND_STEP = 1e-5
 """By which points are moved, over the diagonal, to differentiate an obstacle's normals."""
@@ -85,7 +85,7 @@ class PressedBody:
         self.network = Network(own.springs, own.count, own.fixed)
         unknown = np.flatnonzero(~own.fixed)  # the ground fixes every part
         self.network.__dict__.update(fans=own.fans, L=own.L, unknown=unknown)
-        self.bend_step, self.settled_step = BEND_STEP * solver.diagonal, SETTLED * solver.diagonal
+        self.bend_step, self.settled_step = BEND_STEP * solver.diagonal, SETTLED_STEP * solver.diagonal
         rho, state = CONTACT_STIFFNESS * body.stiffness, solver.state
         self.contacts: list[tuple[Obstacle, RowMaker]] = []
         for k, moving in enumerate(solver.obstacles):
