@@ -14,7 +14,7 @@ Izenman 1975): with ΦᵀΦ = L Lᵀ and the singular values of
     L⁻¹ Φᵀ R = X S Yᵀ,
 
 targets are the rows of S Yᵀ, the largest first, and the coefficients of their curves the columns of L⁻ᵀ X. As many are
-taken as it needs for the largest distance of a vertex in any pose. SolvedPoses that were not among them decide whether that
+taken as it needs for the largest distance of a vertex in any pose. Poses that were not among them decide whether that
 is enough; if it is not, they join them.
 """
 
@@ -51,7 +51,7 @@ DEGREES = ((0.5, 1), (3.0, 2), (10.0, 3), (50.0, 5))
 LARGER_DEGREE = 1
 """The same for more sliders."""
 RANDOM_POSES, CHECK_ROUNDS = 24, 4
-"""SolvedPoses, beside one for each slider, that a result is checked with; and how often."""
+"""Poses, beside one for each slider, that a result is checked with; and how often."""
 SAFETY = 0.9
 """Share of the error that is aimed at: poses that were not used are a little farther."""
 FIRST_RANK = 16
@@ -237,7 +237,7 @@ def _largest(left: Floats) -> float:
     return float(np.sqrt((left.reshape(len(left), -1, 3) ** 2).sum(axis=2).max(initial=0)))
 
 
-# SolvedPoses
+# Poses
 
 
 @dataclass(eq=False)
