@@ -36,6 +36,7 @@ from pliant.engines.blend.equilibrium import SolveOptions, Watch
 from pliant.engines.blend.fit import SliderFit, fit
 from pliant.engines.blend.interior import fill_parts
 from pliant.engines.blend.jacobian import Jacobian, jacobian_at
+from pliant.engines.blend.learning import LearnedStiffness, learn_stiffness
 from pliant.engines.blend.options import BlendOptions, InteriorMethod, Method, Model, impossible
 from pliant.engines.blend.pulls import ExternalLoad, Pull, listed, read_load
 from pliant.engines.blend.reference import mean_radius, reference_shape
@@ -355,6 +356,22 @@ class Blendshapes(Displayed):
         most: targets, at most.
         """
         return correctives(self, error=error, together=together, weights=weights, most=most, progress=progress)
+
+    def learn_stiffness(
+        self,
+        frames: Any,
+        weights: ArrayLike,
+        *,
+        smoothness: float = 0.05,
+        iterations: int = 20,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> LearnedStiffness:
+        """Factors on the stiffness for which shapes are nearest to true frames; see `pliant.engines.blend.learning`.
+
+        frames: (frames, n, 3), or an `Animation`. weights: (frames, shapes) the sliders of each frame.
+        smoothness: of the factors from vertex to vertex. iterations: of the optimiser.
+        """
+        return learn_stiffness(self, frames, weights, smoothness=smoothness, iterations=iterations, progress=progress)
 
     def prepare(self, weights: ArrayLike, *, accuracy: float = BlendOptions.accuracy) -> None:
         """Compute the warm starts of frames at these weights (frames, shapes) in advance."""
