@@ -111,9 +111,9 @@ def bending(points: Floats) -> tuple[Floats, Floats]:
 def precomputation(cage: Cage, points: Floats) -> tuple[float, int, float, float, float]:
     """Seconds of the smoothness, its samples, and seconds of the coordinates: pliant's, the pseudo-code's, NumPy's."""
     basis, surface = Basis.of(cage, "green"), cage.surface
-    places, weights = samples(cage, LATTICE)
+    places, weights, _ = samples(cage, LATTICE)
     smoothness(basis, places[:600], weights[:600])
-    smooth = best(lambda: smoothness(basis, *samples(cage, LATTICE)), 2)
+    smooth = best(lambda: smoothness(basis, *samples(cage, LATTICE)[:2]), 2)
     some, few = points[:2000], points[:200]
     out = np.empty((len(some), basis.size))
     green_blocks(some, cage, outside="refuse", what="points")
@@ -143,7 +143,7 @@ def many_samples(count: int = 24_000) -> str:
     """The paper's largest number of samples in its largest cage."""
     row = ROWS["robot"]
     basis = Basis.of(Cage.of(row.make(row.cage)[1]), "green")
-    places, weights = samples(basis.cage, 90)
+    places, weights, _ = samples(basis.cage, 90)
     some = np.random.default_rng(0).choice(len(places), min(count, len(places)), replace=False)
     seconds = best(lambda: smoothness(basis, places[some], weights[some]), 2)
     return f"smoothness over {len(some):,} samples in {len(basis.cage.points)} cage vertices: {seconds:.2f} s"

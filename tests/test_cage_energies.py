@@ -9,6 +9,7 @@ from pliant import gallery
 from pliant.core import rotations
 from pliant.engines.transfer import Cage
 from pliant.engines.transfer.energies import ROUNDED, Basis, samples, smoothness
+from pliant.engines.transfer.rigidity import BULK, Rigidity, cells_and_regions
 from pliant.engines.transfer.solver import Quadratic
 from pliant.gallery.primitives import box_mesh
 
@@ -72,6 +73,14 @@ def test_a_collapsing_triangle_does_not_flip(basis: Basis) -> None:
     assert np.dot(tracks[0], tracks[-1]) < 0
 
 
+def rigidity(basis: Basis, stretched: bool = True) -> Rigidity:
+    """At six points inside, in two regions."""
+    rng = np.random.default_rng(9)
+    points = basis.cage.points.mean(axis=0) + 0.1 * rng.normal(size=(6, 3))
+    S = np.eye(3) + 0.1 * (lambda M: M + np.swapaxes(M, 1, 2))(rng.normal(size=(6, 3, 3))) * stretched
+    return Rigidity(basis.rows(points, 1)[1], rng.uniform(1, 2, 6), np.array([0, 1, 0, 1, 1, 0]), S)
+
+
 def problem(basis: Basis, seed: int = 0) -> Quadratic:
     rng = np.random.default_rng(seed)
     rows = rng.normal(size=(40, basis.size))
@@ -86,7 +95,58 @@ def problem(basis: Basis, seed: int = 0) -> Quadratic:
         0.3,
         rows,
         np.zeros((basis.size, basis.size)),
+        rigidity(basis),
     )
+
+
+def test_rigidity_is_zero_for_rotations_alone(basis: Basis) -> None:
+    """With its square, which is part of A."""
+    rigid = rigidity(basis, stretched=False)
+
+    def energy(M: np.ndarray) -> float:
+        X = basis.state(basis.cage.points @ M.T)
+        F = rigid.rows @ X
+        return rigid.energy(X) + float(rigid.weights @ (F**2).sum(axis=(1, 2)))
+
+    R = rotations.matrix(rotations.from_axis_angle([1, 2, -0.5], 2.5))
+    assert abs(energy(R)) < 1e-9
+    assert energy(1.1 * R) == pytest.approx(rigid.weights.sum() * (3 * 0.1**2 + BULK * (1.1**3 - 1) ** 2))
+
+
+def test_the_curvature_of_rigidity_is_the_second_derivative(basis: Basis) -> None:
+    """Without normals, and where nothing is clamped: |F|²'s part less the rotations', with the volume's."""
+    plain = Basis.of(basis.cage, "mean_value")
+    rigid = rigidity(plain, stretched=False)
+    V, count = 1.05 * plain.cage.points, 3 * len(plain.cage.points)
+    H = np.zeros((count, count))
+    rigid.add_curvature(H, plain, plain.state(V), plain.normals.jacobian(V))
+    H = np.tril(H) + np.tril(H, -1).T
+    d, step = np.random.default_rng(3).normal(size=V.shape), 1e-3
+    slopes = [(rigid.half_derivative(plain.state(V + k * step * d)) * d).sum() for k in (-1, 1)]
+    off = rigid._means(np.linalg.det(rigid.rows @ V)) - 1  # Gauss–Newton leaves out the volume's own curvature
+    F, dF = (np.swapaxes(rigid.rows @ x, 1, 2) for x in (V, d))
+    second = (
+        2
+        * np.linalg.det(F)
+        * 0.5
+        * (
+            np.trace(np.linalg.solve(F, dF), axis1=1, axis2=2) ** 2
+            - np.trace(np.linalg.solve(F, dF) @ np.linalg.solve(F, dF), axis1=1, axis2=2)
+        )
+    )
+    left_out = BULK * float(rigid.weights @ (off[rigid.regions] * second))
+    assert d.ravel() @ H @ d.ravel() + left_out == pytest.approx((slopes[1] - slopes[0]) / (2 * step), rel=1e-5)
+
+
+@pytest.mark.parametrize("size", [2, 3, 5])
+def test_cells_are_connected_and_few(size: int) -> None:
+    """Two legs side by side in one cube are two cells."""
+    legs = np.array([[x, y, 0] for x in (0, 1, 3, 4) for y in range(20)])
+    cells, regions = cells_and_regions(legs, count=8 * size)
+    assert cells.max() + 1 <= 8 * size
+    assert len(regions) == cells.max() + 1
+    sides = legs[:, 0] > 2
+    assert not set(cells[sides]) & set(cells[~sides])
 
 
 def test_the_energys_gradient_against_differences(basis: Basis) -> None:
@@ -151,7 +211,7 @@ def test_the_gauss_newton_matrix_is_the_dense_product(basis: Basis) -> None:
 
 
 def test_smoothness_is_the_sum_of_squared_hessians(basis: Basis) -> None:
-    points, weights = samples(basis.cage, 12)
+    points, weights, _ = samples(basis.cage, 12)
     C = basis.rows(points, 2)[2] * np.sqrt([1, 1, 1, 2, 2, 2])[:, None] * np.sqrt(weights)[:, None, None]
     expected = np.einsum("nka,nkb->ab", C, C, optimize=True)
     assert np.abs(smoothness(basis, points, weights) - expected).max() < 1e-12 * np.abs(expected).max()
@@ -177,7 +237,7 @@ def test_dense_products(rows: int) -> None:
     np.testing.assert_allclose(transposed_product(A, X), A.T @ X, atol=1e-13)
     expected = H + 1.7 * A.T @ A
     add_squares(H, A, 1.7)
-    np.testing.assert_allclose(H, expected, atol=1e-12)
+    np.testing.assert_allclose(np.tril(H), np.tril(expected), atol=1e-12)
 
 
 def test_curvatures_are_added_over_the_edge_vectors(basis: Basis) -> None:
@@ -200,7 +260,7 @@ def test_curvatures_are_added_over_the_edge_vectors(basis: Basis) -> None:
 def test_results_do_not_depend_on_the_number_of_threads(
     basis: Basis, cores: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    points, weights = samples(basis.cage, 40)
+    points, weights, _ = samples(basis.cage, 40)
 
     def results(cores: int) -> list[np.ndarray]:
         monkeypatch.setattr("pliant.native.CORES", cores)
@@ -211,7 +271,7 @@ def test_results_do_not_depend_on_the_number_of_threads(
 
 
 def test_smoothness_is_zero_for_similarities_alone(basis: Basis) -> None:
-    Q = smoothness(basis, *samples(basis.cage, 12))
+    Q = smoothness(basis, *samples(basis.cage, 12)[:2])
 
     def energy(points: np.ndarray) -> float:
         X = basis.state(points)
@@ -229,5 +289,5 @@ def test_so_many_samples_lie_along_the_longest_side(count: int) -> None:
     from pliant.gallery.primitives import box_mesh
 
     cage = Cage.of(box_mesh(60, np.array([3.0, 1.2, 1.0]), 0.0))
-    places, _ = samples(cage, count)
+    places = samples(cage, count)[0]
     assert len(np.unique(places[:, 0].round(9))) == count

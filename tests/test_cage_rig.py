@@ -110,6 +110,36 @@ def test_a_bent_bar_keeps_its_cross_section(rig: CageRig, bar: Mesh) -> None:
     assert off.max() < 0.02 * bar.diagonal
 
 
+@pytest.mark.parametrize("degrees", [60, 120])
+@pytest.mark.parametrize("name", ["bar", "tube", "dumbbell"])
+def test_a_bend_between_two_controls_keeps_its_volume(name: str, degrees: float) -> None:
+    body = gallery.tube(800)[0] if name == "tube" else gallery.bar(800)[0]
+    if name == "dumbbell":
+        wide = 0.6 + 0.4 * np.abs(body.points[:, :1] / 2) ** 2
+        body = body.with_points(body.points * np.hstack([np.ones_like(wide), wide, wide]))
+    along = int(np.argmax(np.ptp(body.points, axis=0)))
+    ends = np.tile(body.points.mean(axis=0), (2, 1))
+    ends[:, along] += np.array([-0.43, 0.43]) * np.ptp(body.points[:, along])
+    rig = CageRig(body, pliant.build_cage(body, faces=120), positions=ends[:1], gradients=ends, lattice=LATTICE)
+    turns = np.stack([turn(list(np.roll([1.0, 0, 0], along + 1)), part * degrees) for part in (-0.5, 0.5)])
+    pose = rig.solve(gradients=turns)
+    assert pose.converged
+    assert pose.iterations <= 6
+    assert pose.solution.gradient_angles.max() < 1
+    assert 0.95 < body.with_points(pose.points).volume / body.volume < 1.03
+
+
+@pytest.mark.parametrize("stretch", [np.diag([1.6, 1.6, 1.6]), np.diag([1.5, 0.8, 1.0])], ids=["grown", "longer"])
+def test_rigidity_leaves_the_controls_their_stretches(rig: CageRig, bar: Mesh, stretch: np.ndarray) -> None:
+    G = turn([0, 1, 0], 30) @ stretch
+    away = {}
+    for weight in (0, Weights.rigidity):
+        pose = rig.with_controls(weights=Weights(rigidity=weight)).solve(gradients=np.broadcast_to(G, (5, 3, 3)))
+        assert pose.solution.gradient_strains.max() < 0.01
+        away[weight] = np.abs(pose.points - bar.points @ G.T).max() / bar.diagonal
+    assert away[Weights.rigidity] < max(1e-4, 1.1 * away[0])
+
+
 def test_the_papers_step_comes_to_the_same(rig: CageRig) -> None:
     ours = rig.solve(gradients=fan(120)).solution
     papers = rig.solve(gradients=fan(120), step=0.2, iterations=60).solution
@@ -245,7 +275,8 @@ def test_mean_values_shear_where_greens_turn(bar: Mesh) -> None:
     goals = gallery.bend(bar.points, 150, length=4.0)[held]
     distortion = {}
     for kind in get_args(Coordinates):
-        rig = CageRig(bar, coarse, positions=held, coordinates=kind, lattice=LATTICE)
+        papers = Weights(rigidity=0)
+        rig = CageRig(bar, coarse, positions=held, coordinates=kind, lattice=LATTICE, weights=papers)
         found = rig.solve(positions=goals).solution
         assert found is not None
         stretches = np.linalg.svd(rig.jacobians(found.points), compute_uv=False)

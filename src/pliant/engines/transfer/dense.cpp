@@ -29,16 +29,3 @@ static void transposed_product(In<double, 2> A, In<double, 2> X_transposed, Out<
                      A.shape[1], out.data + x * A.shape[1]);
 }
 EXPORT(dense_transposed_product, transposed_product)
-
-// H (n, n) += weight Σ r rᵀ over rows (k, n).
-static void add_squares(Out<double, 2> H, In<double, 2> rows, double weight) {
-    const int64_t many = rows.shape[0], length = rows.shape[1];
-    std::vector<const double *> at(many);
-    std::vector<double> factors(many);
-    for (int64_t r = 0; r < many; ++r) at[r] = rows.data + r * length;
-    for (int64_t i = 0; many > 0 && i < length; ++i) {
-        for (int64_t r = 0; r < many; ++r) factors[r] = weight * rows(r, i);
-        add_rows(factors.data(), at.data(), many, length, &H(i, 0));
-    }
-}
-EXPORT(dense_add_squares, add_squares)

@@ -34,7 +34,7 @@ from pliant.core.values import Value, locked
 from pliant.engines.transfer.cage import Cage
 from pliant.engines.transfer.green import green_rows, hessian_columns
 from pliant.engines.transfer.mean_value import mean_value_rows
-from pliant.engines.transfer.solver_kernels import normal_curvatures
+from pliant.engines.transfer.solver_kernels import chained, normal_curvatures
 from pliant.native import in_threads
 from pliant.numerics.linalg import one_blas_thread
 
@@ -167,15 +167,9 @@ class Basis(Value):
         """(c + f, 3) X of cage vertices (c, 3)."""
         return np.concatenate([points, self.normals.values(points)])
 
-    def chained(self, by_state: Floats, J: Floats) -> Floats:
-        """Derivatives by X (k, c + f, 3) turned into derivatives by V (k, c, 3): times G = [1; J]."""
-        count, corners = len(self.cage.points), self.normals.triangles.ravel()
-        out = by_state[:, :count].copy()
-        pulls = np.einsum("ktx,txvy->ktvy", by_state[:, count:], J)
-        for k in range(len(out)):
-            for y in range(3):
-                out[k, :, y] += np.bincount(corners, pulls[k, ..., y].ravel(), minlength=count)
-        return out
+    def chained(self, rows: Floats, factors: Floats, J: Floats) -> Floats:
+        """(k, 3 c) derivatives by V of ``Σ_r (rows X)·factors``: rows (k, r, c + f), factors (k, r, 3); G = [1; J]."""
+        return chained(rows, factors, J, self.normals.triangles, len(self.cage.points))
 
     def rows(self, points: Floats, order: int, *, allow: bool = False, what: str = "points") -> tuple[Floats, ...]:
         """(n, c + f), and up to `order` (n, 3, c + f) and (n, 6, c + f)."""
@@ -184,8 +178,8 @@ class Basis(Value):
         return mean_value_rows(points, self.cage, order=order, outside="allow" if allow else "refuse", what=what)
 
 
-def samples(cage: Cage, lattice: int, directions: Floats | None = None) -> tuple[Floats, Floats]:
-    """(m, 3) nodes inside the cage, of a lattice with this many along the longest side, and (m,) their weights.
+def samples(cage: Cage, lattice: int, directions: Floats | None = None) -> tuple[Floats, Floats, Ints]:
+    """(m, 3) nodes inside the cage, of a lattice with this many along the longest side, (m,) weights, (m, 3) numbers.
 
     directions: (3, 3) rows: the lattice's; the coordinate axes if none are given.
     """
@@ -196,7 +190,8 @@ def samples(cage: Cage, lattice: int, directions: Floats | None = None) -> tuple
     # Half a cell off the box, where flat sides of cages often are.
     axes = [a + spacing * (np.arange(count) + 0.5) for a, count in zip(low, counts, strict=True)]
     nodes = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 3) @ along
-    within = nodes[cage.tree.inside(nodes)]
+    inside = cage.tree.inside(nodes)
+    within = nodes[inside]
     depth = cage.tree.closest(within).distance / spacing
     chosen = depth > SHALLOW
     if chosen.sum() < FEWEST_SAMPLES:
@@ -205,7 +200,8 @@ def samples(cage: Cage, lattice: int, directions: Floats | None = None) -> tuple
             "give a larger lattice, or a roomier cage",
             argument="lattice",
         )
-    return within[chosen], np.minimum(depth[chosen], 1) ** 2
+    numbers = np.stack(np.unravel_index(np.flatnonzero(inside)[chosen], counts), axis=1)
+    return within[chosen], np.minimum(depth[chosen], 1) ** 2, numbers
 
 
 def smoothness(

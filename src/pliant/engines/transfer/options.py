@@ -19,6 +19,7 @@ RESULT_GROUP = "how"
 CAGE_FOLDER = "Cage"
 WEIGHTS_TABLE = "weights"
 WEIGHTS_FOLDER = "What counts how much"
+AT_LEAST_ZERO = Number(-nextafter(0, 1), expected="a number, 0 or more")
 AUTOMATIC = ("automatic controls",)
 OF_WEIGHTS: dict[str, Any] = {"slider": (0.1, 100.0), "table": WEIGHTS_TABLE, "folder": WEIGHTS_FOLDER, "group": None}
 
@@ -99,7 +100,7 @@ class PosedOptions(CageOptions):
 
 @dataclass(frozen=True)
 class Weights(Options):
-    """ω of Eq. 12, for energies scaled to Hessians of equal size at rest; the paper's values."""
+    """ω of Eq. 12, for energies scaled to Hessians of equal size at rest: the paper's values, and the rigidity's."""
 
     smooth: float = option(1.0, POSITIVE, "ω of Eq. 12 for smoothness", label="Smoothness", **OF_WEIGHTS)
     gradient: float = option(
@@ -109,6 +110,10 @@ class Weights(Options):
     length: float = option(
         0.5, POSITIVE, "ω of Eq. 12 for lengths", label="Lengths count", needs=("lengths",), **OF_WEIGHTS
     )
+    rigidity: float = option(
+        0.1, AT_LEAST_ZERO, "weight of the rigidity, by which bends keep their volume; 0: the paper's energy",
+        label="Shape kept", **OF_WEIGHTS,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,7 @@ from pliant.engines.transfer.controls import Controls, ControlTargets, Weights, 
 from pliant.engines.transfer.energies import Basis, Coordinates, samples, smoothness
 from pliant.engines.transfer.green import LANES, green_blocks, point_array
 from pliant.engines.transfer.options import CageSolverOptions, Outside, TransferOptions
+from pliant.engines.transfer.rigidity import RigidPoints
 from pliant.engines.transfer.solver import Minimum, Step, minimise
 from pliant.engines.transfer.splats import deformed_shape, is_splats
 from pliant.engines.transfer.terms import Terms, control_rows, hessian_norm
@@ -152,7 +153,7 @@ class CageRig(Displayed):
     coordinates: "green", or "mean_value" for comparison.
     lattice: samples of the smoothness along the cage's longest side. axes: (3, 3) a rotation whose rows are the
         directions of their lattice; the world's by default.
-    weights: ω of Eq. 12; the paper's by default.
+    weights: ω of Eq. 12, the paper's by default, and that of the rigidity.
     outside: whether points on or outside the cage are an error ("refuse") or their coordinates are continued
         ("allow"), as in `green_coordinates`.
     report: called with the number of samples of the smoothness that are done, and of all.
@@ -188,10 +189,12 @@ class CageRig(Displayed):
         self._basis = Basis.of(self.cage, coordinates)
         control_rows(self._basis, self.controls, allow=self._allow)  # report errors before the long computation
         self._bound = Bound.of(self.target.points, self._basis, outside=outside)
-        positions, depths = samples(self.cage, int(lattice), None if axes is None else as_rotation(axes, "axes"))
+        directions = None if axes is None else as_rotation(axes, "axes")
+        positions, depths, numbers = samples(self.cage, int(lattice), directions)
         self.samples: Floats = locked(positions)
         Q = smoothness(self._basis, positions, depths, report)
         self._smooth: Floats = locked(Q / hessian_norm(self._basis, Q))
+        self._rigid_points = RigidPoints.of(self._basis, positions, depths, numbers)
         some = np.linspace(0, len(self.target.points) - 1, min(PROBES, len(self.target.points))).astype(int)
         rows = self._basis.rows(self.target.points[some], 0, allow=self._allow)[0]
         self._probes: Floats = locked(np.ascontiguousarray(rows.T))
@@ -205,7 +208,9 @@ class CageRig(Displayed):
         )
 
     def _with_terms(self) -> Terms:
-        return Terms.of(self._basis, self.controls, self._smooth, self._probes, self.weights, allow=self._allow)
+        return Terms.of(
+            self._basis, self.controls, self._smooth, self._rigid_points, self._probes, self.weights, allow=self._allow
+        )
 
     def with_controls(
         self,

@@ -69,6 +69,32 @@ static void gauss_newton_matrix(In<double, 2> A, In<double, 4> J, In<int64_t, 2>
 }
 EXPORT(cage_gauss_newton_matrix, gauss_newton_matrix)
 
+// Derivatives by V (k, c, 3) of sums over r of rows (k, r, c + f) times X times factors (k, r, 3).
+static void chained(In<double, 3> rows, In<double, 3> factors, In<double, 4> J, In<int64_t, 2> triangles,
+                    Out<double, 3> out) {
+    const int64_t size = rows.shape[2], count = out.shape[1];
+    std::vector<double> by_state(3 * size);
+    for (int64_t k = 0; k < out.shape[0]; ++k) {
+        std::fill(by_state.begin(), by_state.end(), 0.0);
+        for (int64_t r = 0; r < rows.shape[1]; ++r) {
+            const double *row = &rows(k, r, 0), *f = &factors(k, r, 0);
+            for (int64_t i = 0; i < size; ++i)
+                for (int x = 0; x < 3; ++x) by_state[3 * i + x] += row[i] * f[x];
+        }
+        double *to = &out(k, 0, 0);
+        std::copy(by_state.begin(), by_state.begin() + 3 * count, to);
+        for (int64_t t = 0; t < triangles.shape[0]; ++t) {
+            const double *n = &by_state[3 * (count + t)], *of = &J(t, 0, 0, 0);  // [x, corner, y]
+            for (int corner = 0; corner < 3; ++corner) {
+                double *at = to + 3 * triangles(t, corner);
+                for (int y = 0; y < 3; ++y)
+                    at[y] += n[0] * of[3 * corner + y] + n[1] * of[9 + 3 * corner + y] + n[2] * of[18 + 3 * corner + y];
+            }
+        }
+    }
+}
+EXPORT(cage_chained, chained)
+
 namespace {
 // A triangle at rest, and the pull on its normal.
 struct Pulled {

@@ -30,6 +30,7 @@ from pliant.core.errors import InputError
 from pliant.core.topology import Floats
 from pliant.core.values import Value
 from pliant.engines.transfer.energies import Basis
+from pliant.engines.transfer.rigidity import Rigidity
 from pliant.engines.transfer.solver_kernels import (
     add_curvatures,
     add_squares,
@@ -79,6 +80,8 @@ class Quadratic(Value):
     """(c + f, m) columns of the points whose motion the convergence test measures"""
     motions: Floats
     """(c + f, c + f) probes · probesᵀ"""
+    rigidity: Rigidity | None = None
+    """Its square is part of A."""
 
     @staticmethod
     def _product(A: Floats, X: Floats) -> Floats:
@@ -89,7 +92,8 @@ class Quadratic(Value):
         D = self.length_rows @ X
         off = np.einsum("ij,ij->i", D, D) - self.lengths**2
         linear = np.einsum("ij,ij->", X, self._product(self.A, X) - 2 * self.B)
-        return float(linear) + self.constant + self.length_weight * float(off @ off)
+        rigid = self.rigidity.energy(X) if self.rigidity is not None else 0.0
+        return float(linear) + self.constant + rigid + self.length_weight * float(off @ off)
 
     def motion(self, V: Floats, W: Floats) -> Floats:
         """(m,) how far the probes move from one cage to another."""
@@ -106,7 +110,13 @@ class Quadratic(Value):
         D = self.length_rows @ X
         off = np.einsum("ij,ij->i", D, D) - self.lengths**2
         pull = self._product(self.A, X) - self.B + 2 * self.length_weight * self.length_rows.T @ (off[:, None] * D)
-        return pull, self.basis.chained(pull[None], J)[0], length_slopes(self.basis, self.length_rows, D, J)
+        if self.rigidity is not None:
+            pull += self.rigidity.half_derivative(X)
+        return (
+            pull,
+            self.basis.chained(pull.T[None], np.eye(3)[None], J).reshape(-1, 3),
+            length_slopes(self.basis, self.length_rows, D, J),
+        )
 
     def step(self, V: Floats, *, curved: bool, damping_weight: float = 0.0) -> tuple[Floats, float]:
         """The step δ (c, 3), and the predicted change ½ ∇E · δ (negative).
@@ -121,6 +131,8 @@ class Quadratic(Value):
         if curved:
             add_curvatures(H, normals.curvature(V, pull[len(V) :]), normals.triangles)
         add_squares(H, along, 4 * self.length_weight)
+        if self.rigidity is not None:
+            self.rigidity.add_curvature(H, self.basis, self.basis.state(V), J)
         damping = DAMPING * np.trace(H) / len(H)
         for _ in range(DAMPINGS):  # rounding may have left H not quite definite
             H[np.diag_indices_from(H)] += damping
@@ -132,7 +144,7 @@ class Quadratic(Value):
 
 def length_slopes(basis: Basis, rows: Floats, D: Floats, J: Floats) -> Floats:
     """Gᵀ C_i D_i (k, 3 c): half the derivatives of |D|²."""
-    return basis.chained(rows[:, :, None] * D[:, None, :], J).reshape(len(D), 3 * len(basis.cage.points))
+    return basis.chained(rows[:, None], D[:, None], J)
 
 
 @dataclass(frozen=True, eq=False)

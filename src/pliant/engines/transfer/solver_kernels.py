@@ -51,9 +51,20 @@ def transposed_product(A: Floats, X: Floats) -> Floats:
     return out.T.copy()
 
 
+def chained(rows: Floats, factors: Floats, J: Floats, triangles: Ints, count: int) -> Floats:
+    """(k, 3 c) derivatives by V of ``Σ_r (rows X)·factors``, rows (k, r, c + f) and factors (k, r, 3): times G."""
+    out = np.empty((len(rows), count, 3))
+    kernels.cage_chained(np.ascontiguousarray(rows), np.ascontiguousarray(factors), J, triangles, out)
+    return out.reshape(len(rows), 3 * count)
+
+
 def add_squares(H: Floats, rows: Floats, weight: float) -> None:
-    """H (n, n) += weight Σ r rᵀ over rows (k, n)."""
-    kernels.dense_add_squares(H, rows, weight)
+    """The lower part of H (n, n) += weight Σ r rᵀ over rows (k, n)."""
+    from scipy.linalg.blas import dsyrk
+
+    if len(rows):
+        with one_blas_thread():
+            dsyrk(weight, rows.T, beta=1.0, c=H.T, overwrite_c=True)  # the upper part of what is H's transpose to it
 
 
 def solve_definite(A: Floats, b: Floats) -> Floats:

@@ -14,7 +14,7 @@ much nearer to the solution than the last frame, from which straight steps would
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from pliant.core.topology import Floats, Ints, unique_pairs
 from pliant.core.values import Value
 from pliant.engines.transfer.controls import Controls, ControlTargets, Weights
 from pliant.engines.transfer.energies import Basis
+from pliant.engines.transfer.rigidity import Rigidity, RigidPoints
 from pliant.engines.transfer.solver import Quadratic, length_slopes
 from pliant.engines.transfer.solver_kernels import gauss_newton_matrix
 
@@ -96,10 +97,22 @@ class Terms(Value):
     position_weight: float
     gradient_weight: float
     length_weight: float
+    rigidity: Rigidity | None
+    """Around rest; None without a weight"""
+    stretch_shares: Floats
+    """(m, k) of the gradient controls' stretches at its points"""
 
     @classmethod
     def of(
-        cls, basis: Basis, controls: Controls, smooth: Floats, probes: Floats, weights: Weights, *, allow: bool
+        cls,
+        basis: Basis,
+        controls: Controls,
+        smooth: Floats,
+        cells: RigidPoints,
+        probes: Floats,
+        weights: Weights,
+        *,
+        allow: bool,
     ) -> Terms:
         """smooth: Q of norm one at rest. allow: whether controls may be outside the cage."""
         position, gradient, length = control_rows(basis, controls, allow=allow)
@@ -107,12 +120,16 @@ class Terms(Value):
         wg = weights.gradient / hessian_norm(basis, gradient.T @ gradient) if len(gradient) else 0.0
         wl = weights.length / _length_norm(basis, length) if len(length) else 0.0
         A = weights.smooth * smooth + wp * position.T @ position + wg * gradient.T @ gradient
+        wr = weights.rigidity / hessian_norm(basis, cells.squares)
+        A += wr * cells.squares
         rotation_guess = (
             RotationGuess.of(basis, _vertex_shares(basis, controls.gradients, allow)) if len(gradient) else None
         )
+        spread = rotation_guess.spread if rotation_guess is not None else np.zeros((len(basis.cage.points), 0))
         return cls(
-            basis, controls, position, gradient, length, A, probes, probes @ probes.T, rotation_guess, wp, wg, wl
-        )
+            basis, controls, position, gradient, length, A, probes, probes @ probes.T, rotation_guess, wp, wg, wl,
+            Rigidity(cells.gradients, wr * cells.weights, cells.regions) if wr else None, cells.shares(spread),
+        )  # fmt: skip
 
     def energy(self, targets: ControlTargets) -> Quadratic:
         """Eq. 12 for the first frame of `targets`."""
@@ -120,7 +137,17 @@ class Terms(Value):
         B = self.position_weight * self.position.T @ P + self.gradient_weight * self.gradient.T @ G
         constant = self.position_weight * float((P**2).sum()) + self.gradient_weight * float((G**2).sum())
         lengths, weight = targets.lengths[0], self.length_weight
-        return Quadratic(self.basis, self.A, B, constant, self.length, lengths, weight, self.probes, self.motions)
+        return Quadratic(
+            self.basis, self.A, B, constant, self.length, lengths, weight, self.probes, self.motions,
+            self._stretched(targets.gradients[0]),
+        )  # fmt: skip
+
+    def _stretched(self, G: Floats) -> Rigidity | None:
+        """Rigidity about the stretches of the controls' targets (k, 3, 3)."""
+        if self.rigidity is None or not len(G):
+            return self.rigidity
+        S = np.swapaxes(polar(G), 1, 2) @ G
+        return replace(self.rigidity, stretches=np.einsum("mk,kij->mij", self.stretch_shares, S))
 
     def moved_rigidly(self, targets: ControlTargets, points: Floats) -> Floats:
         """Cage vertices (c, 3) after the rigid motion that best matches the targets of the first frame."""
