@@ -23,6 +23,8 @@ from pliant.geometry.spatial import SurfaceTree
 RowMaker = Callable[[Floats], Rows]
 NO_PUSH_VIOLATION = -1e30
 """Violation of a row that never pushes; it stays at its index, so that rows can be compared from step to step."""
+FACE_PARTS = 8
+"""Parts into which edges of a face near an obstacle are divided to examine it."""
 MAX_FACE_PARTS, MAX_EDGE_PARTS = 40, 128
 """Parts, at most, into which edges of the body and of an obstacle are divided where the two cross."""
 FACE_MIDDLES = np.array([[1 / 3, 1 / 3, 1 / 3], [0.5, 0.5, 0], [0, 0.5, 0.5], [0.5, 0, 0.5]])
@@ -159,13 +161,19 @@ def face_samples(
 ) -> tuple[SurfaceSamples, float]:
     """Points between the corners of the body's faces that are deeper than `depth` in an obstacle, and the deepest.
 
-    distance: (n,) of the vertices. Faces that may reach into the obstacle are examined at their middles and those of
-    their edges; those that its surface crosses, `crossed` (k, 3), on a grid as fine as the obstacle is thin.
+    distance: (n,) of the vertices. Faces that may reach into the obstacle are examined on a grid; those that its
+    surface crosses, `crossed` (k, 3), on one as fine as the obstacle is thin.
     """
     found, deepest = [SurfaceSamples.none()], 0.0
     longest = float(longest_edges(x, crossed).max(initial=0.0))
     fine = _grid(int(np.clip(np.ceil(4 * longest / max(obstacle.thickness, 1e-300)), 4, MAX_FACE_PARTS)))
-    for faces, grid in ((_faces_within(x, distance, triangles, 0.0), FACE_MIDDLES), (crossed, fine)):
+    near = _faces_within(x, distance, triangles, 0.0)
+    if len(near):
+        positions = np.einsum("bk,tkj->tbj", FACE_MIDDLES, x[near])
+        least = obstacle.signed(positions.reshape(-1, 3))[0].reshape(len(near), -1).min(axis=1)
+        # A face is no farther in between than an arc of the obstacle rises over a chord of that length.
+        near = near[least < longest_edges(x, near) ** 2 / (4 * obstacle.thickness)]
+    for faces, grid in ((near, _grid(FACE_PARTS)), (crossed, fine)):
         if len(faces):
             positions = np.einsum("bk,tkj->tbj", grid, x[faces])
             height = obstacle.signed(positions.reshape(-1, 3))[0].reshape(len(faces), -1)
@@ -275,11 +283,25 @@ class Anchors:
         return Anchors(self.samples.joined(other.samples), np.concatenate([self.positions, other.positions]))
 
     def rows(self, contacts: Rows) -> tuple[Ints, Ints]:
-        """Those that have a row among contacts, and which: the first that is not taken where several are at a point."""
+        """Those that have a row among contacts, and which: the first that is not taken where several are at a point.
+
+        Where two edges meet, or a corner and a face, the point moves along them: it is the nearest on the same.
+        """
         at: dict[tuple[float, ...], list[int]] = {}
         for k, key in enumerate(SurfaceSamples(contacts.vertices, contacts.weights).keys):
             at.setdefault(key, []).append(k)
-        found = [(k, at[key].pop(0)) for k, key in enumerate(self.samples.keys) if at.get(key)]
+        keys = self.samples.keys
+        found = [(k, at[key].pop(0)) for k, key in enumerate(keys) if at.get(key)]
+        known, loose = {k for k, _ in found}, self.samples.on_faces
+        on: dict[tuple[float, ...], list[int]] = {}
+        for some in at.values() if loose.any() else ():
+            for k in some:
+                on.setdefault(tuple(contacts.vertices[k].tolist()), []).append(k)
+        for k in np.flatnonzero(loose).tolist():
+            some = on.get(keys[k][:4], [])
+            if k not in known and some:
+                away = np.abs(contacts.weights[some] - self.samples.weights[k]).sum(axis=1)
+                found.append((k, some.pop(int(np.argmin(away)))))
         which, row = np.array(found, dtype=np.int64).reshape(-1, 2).T
         return which, row
 
@@ -292,7 +314,7 @@ def friction_rows(anchors: Anchors, contacts: Rows, coefficient: float, x: Float
     """
     which, row = anchors.rows(contacts)
     n, positions = contacts.directions[row], anchors.positions[which]
-    points = SurfaceSamples(contacts.vertices[row], contacts.weights[row])
+    points = SurfaceSamples(anchors.samples.vertices[which], anchors.samples.weights[which])
     slip = points.positions(x) - positions
     along = slip - np.einsum("mj,mj->m", slip, n)[:, None] * n
     slipped = np.linalg.norm(along, axis=1, keepdims=True) > 1e-12

@@ -110,8 +110,10 @@ class Rows:
         return replace(some, bounded_by=after[own + some.bounded_by] - after[own])
 
     def bounded_as(self, other: Rows) -> Rows:
-        """The same rows with the bounds of others."""
-        return replace(self, low=other.low, high=other.high)
+        """The same rows with the bounds of others, which may lack the last ones."""
+        low, high, m = self.low.copy(), self.high.copy(), len(other)
+        low[:m], high[:m] = other.low, other.high
+        return replace(self, low=low, high=high)
 
     @property
     def is_contact(self) -> NDArray[np.bool_]:

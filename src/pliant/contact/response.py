@@ -120,17 +120,18 @@ def minimise(
             return outcome(iteration, True)
         length = _length(move.step(), farthest)
         if meet is not None:
-            for _ in range(MAX_MEETINGS):
+            for k in range(MAX_MEETINGS + 1):
                 share, new = meet(x, x + length * move.step())
-                if not new:
+                if not new or k == MAX_MEETINGS:
                     break
                 rows = rows_at(x)
                 guess = guess.longer(len(rows))
                 move = contact_step(body, gradient, z, model, rows, guess, farthest)
                 length = _length(move.step(), farthest)
             length *= share
-        step, promised = move.step(), move.promised(gradient)
-        rows, forces, before = move.rows, move.foreseen_forces, gradient.copy()
+        step, promised, before = move.step(), move.promised(gradient), gradient.copy()
+        rows = rows_at(x).bounded_as(move.rows)
+        forces = padded(move.foreseen_forces, len(rows))
         total = energy + rows.energy
         reached = _line_search(body, rows_at, x, step, length, gradient, rows, total, promised)
         # No step helps: rounding, or a kink that the rows did not foresee.

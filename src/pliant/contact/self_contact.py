@@ -86,11 +86,13 @@ class SelfContact:
             self._pairs, self._kept = np.concatenate([self._pairs, new]), np.concatenate([self._kept, kept])
         return bool(which.any())
 
-    def rows(self, rho: Floats) -> list[RowMaker]:
-        """Rows of what is near or met. rho: (n,)."""
-        if not len(self._pairs):
-            return []
-        return [clearance_rows(self._pairs, self._kept, rho[self._pairs[:, 0]])]
+    def __len__(self) -> int:
+        return len(self._pairs)
+
+    def rows(self, rho: Floats, first: int = 0) -> RowMaker:
+        """Rows of what is near or met, from the `first` pair on. rho: (n,)."""
+        pairs = self._pairs[first:]
+        return clearance_rows(pairs, self._kept[first:], rho[pairs[:, 0]])
 
     def crossings(self, x: Floats) -> int:
         """How many pairs of the body's own triangles cross where they must not."""

@@ -15,26 +15,30 @@ Rows push and never pull, so contacts end when the surface wants to leave, and f
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import partial, reduce
 from time import thread_time
 from typing import Any
 
 import numpy as np
 
 from pliant.contact.body import ContactBody
+from pliant.contact.collision_pairs import CollisionSurface
 from pliant.contact.constraints import Anchors, SurfaceSamples, passed_through
 from pliant.contact.forces import LocalCompliance, Rows
 from pliant.contact.inverse_hessian import InverseHessian
+from pliant.contact.mesh_obstacle import MeshObstacle
 from pliant.contact.obstacles import MovingObstacle, Obstacle
 from pliant.contact.response import MAX_MEETINGS, ContactMinimum, minimise, settle
 from pliant.contact.self_contact import SelfContact
+from pliant.contact.solids import Box, Cylinder
 from pliant.contact.state import ContactState
 from pliant.contact.steps import LocalContactsStep, deflected
+from pliant.contact.swept import THIN_WATCH_DISTANCE, SweptContacts, SweptObstacle
 from pliant.contact.watched_rows import MAX_PENETRATION, ObstacleContacts, SurfaceWatch, WatchedRows, together
 from pliant.core.errors import InputError
-from pliant.core.rotations import match_rigid
+from pliant.core.rotations import IDENTITY, match_rigid
 from pliant.core.topology import Floats, Ints
 from pliant.numerics.linalg import one_blas_thread
 
@@ -47,6 +51,12 @@ LEAD_ITERATIONS, MOST_LEAD_CONTACTS = 6, 400
 MAX_STRIDE = 0.02
 """Motion, over the diagonal, that one step may make; `MAX_STRIDES` steps at most lead to where a frame starts."""
 MAX_STRIDES = 400
+FIRST_RETREAT, MAX_RETREAT = 0.01, 0.5
+"""Distances, over the diagonal, from which an obstacle that is in the first shape is led there."""
+MAX_PARTS = 12
+"""Parts, at most, in which a stride is made where obstacles and the body meet on it."""
+THIN_EDGES = 2.0
+"""Thickness of an obstacle, over the longest edge of the body, up to which it has no inside to speak of."""
 MAX_CONTACT_ROUNDS = 12
 MAX_FRICTION_ROUNDS = 5
 """Rounds, at most, that are only for points which press without friction."""
@@ -56,6 +66,9 @@ CONE_TOLERANCE = 1e-6
 """Friction above its bound, over the largest normal force, that a frame may end with."""
 STICKING_SHARE = 1 - 1e-6
 """Friction below this share of its bound holds; else the point slides."""
+
+ObstaclePath = Callable[[float], Obstacle]
+"""Where an obstacle is after a share of the way to a frame."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,6 +120,7 @@ class ContactSolver:
         if rest is not None:
             self.self_contact = SelfContact(triangles, rest, diagonal, kept, as_at_rest=as_at_rest)
         self._stride = MAX_STRIDE * diagonal
+        self._swept: list[SweptObstacle] | None = None
         self.state: ContactState | None = None
 
     def frame(
@@ -210,7 +224,7 @@ class ContactSolver:
             samples = reduce(SurfaceSamples.joined, near.inside, SurfaceSamples.none())
             close = near.obstacle.signed(samples.positions(x))[0] < 2 * self.watch.thickness
             samples = samples.chosen(close)
-            if anchor is not None:
+            if anchor is not None and near.swept is None:
                 samples = anchor.samples.chosen(anchor.samples.on_faces).joined(samples)
             found.append(samples.once())
         return tuple(found)
@@ -234,53 +248,130 @@ class ContactSolver:
         kept on the side where it entered.
         """
         before = self.state
+        paths: list[ObstaclePath] = [partial(self._between, moving, number) for moving in self.obstacles]
         if before is None:
-            return body.free
+            if isinstance(body.compliance, LocalCompliance):
+                return body.free
+            approaches = [self._approach(body.free, near.obstacle) for near in nears]
+            if not any(approaches):
+                return body.free
+            before = ContactState(body.free, number)
+            paths = [approach or path for approach, path in zip(approaches, paths, strict=True)]
         x, last = before.x, before.number
         rho, goal = _hardness(body), body.constrained(body.free + before.displacement)
-        placed = [moving.at(last) for moving in self.obstacles]
+        placed = [path(0.0) for path in paths]
+        if not isinstance(body.compliance, LocalCompliance):
+            self._sweep(x, placed, nears)
         steps = self._strides(x, goal - x, placed, nears)
         if steps == 1 and self.self_contact is None:
             goal = body.constrained(goal + (number - last) * before.drift)
         # One stride cannot lead through an obstacle: what it leads into, the rounds push out, if it is not much.
-        few = self.self_contact is None and before.pressed is not None
+        few = self.self_contact is None and before.pressed is not None and all(near.swept is None for near in nears)
         for k in range(steps):
             if thread_time() > deadline:
+                for near in nears:
+                    near.swept = None
                 break
             d = (goal - x) / (steps - k)
-            now = [moving.at(last + (number - last) * (k + 1) / steps) for moving in self.obstacles]
-            moved = x + d if steps == 1 and few else self._stridden(x, d, now, rho, body)
+            now = [path((k + 1) / steps) for path in paths]
+            moved = x + d if steps == 1 and few else self._stridden(x, d, now, nears, rho, body)
             for earlier, after, near in zip(placed, now, nears, strict=True):
+                if near.swept is not None:
+                    continue
                 start = earlier.carried(x[: self.surface], after)
                 which, entries, normals = passed_through(after, start, moved[: self.surface])
                 if len(which):
                     entries = after.carried(entries, near.obstacle)
                     near.planes.append((SurfaceSamples.at_vertices(which), entries, normals))
             x, placed = moved, now
-        return body.constrained(x)
+        return x if any(near.swept is not None for near in nears) else body.constrained(x)
+
+    def _between(self, moving: MovingObstacle, number: float, share: float) -> Obstacle:
+        """An obstacle on its path from the frame before to a frame."""
+        last = number if self.state is None else self.state.number
+        return moving.at(last + (number - last) * share)
+
+    def _approach(self, free: Floats, obstacle: Obstacle) -> ObstaclePath | None:
+        """A path for an obstacle that is in the first shape, (n, 3): from where it is outside, by the shortest way."""
+        if not self._is_sharp(obstacle) or not self.watch.crosses(free, obstacle):
+            return None
+        distance, outward = obstacle.signed(free[: self.surface])
+        pushed = outward[distance < 0].sum(axis=0)
+        axes = np.linalg.svd(obstacle.surface.points - obstacle.surface.points.mean(axis=0), full_matrices=False)[2]
+        least, best = np.inf, None
+        for towards in (-pushed, obstacle.middle - free[: self.surface].mean(axis=0), *axes, *-axes):
+            direction, far = towards / max(float(np.linalg.norm(towards)), 1e-300), FIRST_RETREAT * self.diagonal
+            while direction.any() and far < min(least, MAX_RETREAT * self.diagonal):
+                if not self.watch.crosses(free, obstacle.moved(IDENTITY, far * direction)):
+                    least, best = far, far * direction
+                far *= 1.3
+        return None if best is None else lambda share: obstacle.moved(IDENTITY, (1 - share) * best)
+
+    def _sweep(self, x: Floats, placed: Sequence[Obstacle], nears: Sequence[ObstacleContacts]) -> None:
+        """Let what has edges, or is thin, be met by its triangles, where nothing of it is in the body at x."""
+        if not any(self._is_sharp(obstacle) for obstacle in placed):
+            return
+        surface = np.ascontiguousarray(x[: self.surface])
+        if self._swept is None:
+            kept, edge = self.watch.thickness, THIN_EDGES * self.watch.longest_edge
+            body = CollisionSurface(self.watch.triangles, surface, THIN_WATCH_DISTANCE * kept)
+            self._swept = [SweptObstacle(body, o, kept, o.thickness < edge) for o in placed]
+        for obstacle, near, swept in zip(placed, nears, self._swept, strict=True):
+            if self._is_sharp(obstacle) and not self.watch.crosses(x, obstacle):
+                near.swept = SweptContacts(swept, swept.points(obstacle))
+
+    def _is_sharp(self, obstacle: Obstacle) -> bool:
+        thin = obstacle.thickness < THIN_EDGES * self.watch.longest_edge
+        return thin or isinstance(obstacle, (Box, Cylinder, MeshObstacle))
 
     def _is_free(self, x: Floats, free: Floats, nears: Sequence[ObstacleContacts]) -> bool:
         """Whether nothing is near the free shape, or in its path to there from x."""
         for near in nears:
             reach = self.watch.thickness + 2 * self.watch.longest_edge
+            if near.swept is not None and near.swept.meet(x, free)[0] < 1:
+                return False
             if near.planes or (self.watch.distance(near.obstacle, free, reach) < reach).any():
                 return False
             if len(passed_through(near.obstacle, x[: self.surface], free[: self.surface])[0]):
                 return False
         return self.self_contact is None or np.array_equal(x, free) or self.self_contact.meet(x, free)[0] == 1
 
-    def _stridden(self, x: Floats, d: Floats, obstacles: Sequence[Obstacle], rho: Floats, body: ContactBody) -> Floats:
-        """A step of the march: what a motion d becomes by obstacles and, where it would lead through, by the body."""
-        makers, own = [self.watch.watching(obstacle, x, rho) for obstacle in obstacles], self.self_contact
-        moved = x + deflected(together([makers])(x), d, body)
-        if own is None:
-            return moved
-        for _ in range(MAX_MEETINGS):
-            share, new = own.meet(x, moved)
-            if not new:
-                break
-            moved = x + deflected(together([makers, own.rows(rho)])(x), d, body)
-        return x + share * (moved - x)
+    def _stridden(
+        self,
+        x: Floats,
+        d: Floats,
+        obstacles: Sequence[Obstacle],
+        nears: Sequence[ObstacleContacts],
+        rho: Floats,
+        body: ContactBody,
+    ) -> Floats:
+        """A step of the march: what a motion d becomes by obstacles and, where it would lead through, by the body.
+
+        Where it meets what is swept, all go on together to just before that, and from there.
+        """
+        own = self.self_contact
+        both = list(zip(obstacles, nears, strict=True))
+        swept = [(near, near.swept, near.swept.obstacle.points(o)) for o, near in both if near.swept is not None]
+        for _ in range(MAX_PARTS if swept else 1):
+            makers = [self.watch.watching(o, x, rho, faces=near.swept is None) for o, near in both if near.is_signed]
+            for _ in range(MAX_MEETINGS):
+                pairs = [some.rows(rho, to=to) for _, some, to in swept]
+                pairs += [] if own is None else [own.rows(rho)]
+                moved = x + deflected(together([makers, pairs])(x), d, body)
+                met = [some.meet(x, moved, to) for _, some, to in swept]
+                met += [] if own is None else [own.meet(x, moved)]
+                share = min((free for free, _ in met), default=1.0)
+                if not any(new for _, new in met):
+                    break
+            x, d = x + share * (moved - x), (1 - share) * d
+            for _, some, to in swept:
+                some.points = some.points + share * (to - some.points) if share < 1 else to
+                some.refresh()
+            if share == 1:
+                return x
+        for near, _, _ in swept:
+            near.swept = None
+        return moved if swept else x
 
     def _strides(self, x: Floats, motion: Floats, placed: Sequence[Obstacle], nears: Sequence[ObstacleContacts]) -> int:
         """Into how many steps to divide the path of the body and of the obstacles to a frame."""
@@ -290,6 +381,8 @@ class ContactSolver:
         stride, points = MAX_STRIDE * self.diagonal, x[: self.surface : max(self.surface // 200, 1)]
         for before, near in zip(placed, nears, strict=True):
             far += float(np.linalg.norm(before.carried(points, near.obstacle) - points, axis=1).max(initial=0.0))
+            if near.swept is not None:
+                continue
             stride = min(stride, max(0.25 * before.thickness, 5e-4 * self.diagonal))
         return int(np.clip(np.ceil(far / stride), 1, MAX_STRIDES))
 
@@ -408,7 +501,7 @@ class ContactFrame:
             else:
                 found = minimise(
                     body, watched.rows, x, model, pressed=None if before is None else before.pressed, push=push,
-                    farthest=solver._stride, meet=None if own is None else own.meet,
+                    farthest=solver._stride, meet=watched.meet if watched.meets else None,
                     refresh=watched.refresh, deadline=until, iterations=most, watch=watch,
                 )  # fmt: skip
             x, steps, model = found.x, steps + found.iterations, found.model
@@ -456,11 +549,15 @@ def _friction(rows: Rows, forces: Floats) -> Floats:
 
 def _kept_anchors(anchors: Anchors, rows: Rows, forces: Floats, x: Floats) -> Anchors | None:
     """Those of points that are still pressed: points that slide are held where they are now, and others still there."""
+    contacts, kept = np.flatnonzero(rows.is_contact), anchors.samples
     which, row = anchors.rows(rows.chosen(rows.is_contact))
-    normal, size = forces[row], np.zeros(len(row))
-    pairs, _ = rows.friction_pairs  # the last anchors may have none yet
-    size[: len(pairs)] = np.linalg.norm(forces[pairs], axis=1)
-    sliding = size >= STICKING_SHARE * rows.friction.max(initial=0.0) * normal
-    samples, pressed = SurfaceSamples(rows.vertices[row], rows.weights[row]), normal > 0
-    positions = np.where(sliding[:, None], samples.positions(x), anchors.positions[which])
+    row = contacts[row]
+    normal, friction = forces[row], np.zeros(len(rows))
+    pairs, bounding = rows.friction_pairs  # the last anchors may have none yet
+    friction[bounding] = np.linalg.norm(forces[pairs], axis=1)
+    sliding = friction[row] >= STICKING_SHARE * rows.friction.max(initial=0.0) * normal
+    here = SurfaceSamples(rows.vertices[row], rows.weights[row])
+    positions = np.where(sliding[:, None], here.positions(x), anchors.positions[which])
+    weights = np.where(sliding[:, None], here.weights, kept.weights[which])
+    samples, pressed = SurfaceSamples(here.vertices, weights), normal > 0
     return Anchors(samples.chosen(pressed), positions[pressed]) if pressed.any() else None

@@ -23,10 +23,11 @@ from pliant.contact.constraints import (
 from pliant.contact.forces import Rows
 from pliant.contact.obstacles import Obstacle
 from pliant.contact.self_contact import SelfContact
+from pliant.contact.swept import SweptContacts
 from pliant.core.topology import Floats, Ints
 from pliant.geometry.spatial import SurfaceTree
 
-MAX_PENETRATION = 1e-4
+MAX_PENETRATION = 1e-5
 """Penetration, over the diagonal, that a frame may end with."""
 WATCH_DISTANCE = 0.06
 """Distance from an obstacle, over the diagonal, within which vertices are watched while a round moves them."""
@@ -44,6 +45,13 @@ class ObstacleContacts:
     """Points on edges and faces."""
     planes: list[tuple[SurfaceSamples, Floats, Floats]] = field(default_factory=list)
     """Points that must stay on the outer side of planes: points on these, and normals."""
+    swept: SweptContacts | None = None
+    """What the body meets of its corners, edges and faces, if nothing of it is in the body at first."""
+
+    @property
+    def is_signed(self) -> bool:
+        """Whether signed distances keep vertices away."""
+        return self.swept is None or not self.swept.obstacle.alone
 
 
 class SurfaceWatch:
@@ -59,12 +67,12 @@ class SurfaceWatch:
         """A frame begins, with its shape without contact."""
         self.longest_edge = float(longest_edges(free, self.triangles).max(initial=0.0))
 
-    def watching(self, obstacle: Obstacle, x: Floats, rho: Floats) -> RowMaker:
+    def watching(self, obstacle: Obstacle, x: Floats, rho: Floats, *, faces: bool = True) -> RowMaker:
         """Rows of the vertices near an obstacle at x and, if it could slip between them, of points on faces."""
         reach = self.thickness + WATCH_DISTANCE * self.diagonal
         distance = self.distance(obstacle, x, reach)
         samples = SurfaceSamples.at_vertices(np.flatnonzero(distance < reach))
-        if obstacle.thickness < 2 * self.longest_edge:
+        if faces and obstacle.thickness < 2 * self.longest_edge:
             sides = int(np.clip(np.ceil(2 * self.longest_edge / obstacle.thickness), 2, MAX_FACE_DIVISIONS))
             reach = min(reach, 2 * obstacle.thickness)
             samples = samples.joined(near_faces(x, distance, self.triangles, sides, reach))
@@ -79,7 +87,9 @@ class SurfaceWatch:
 
     def makers(self, near: ObstacleContacts, x: Floats, rho: Floats) -> list[RowMaker]:
         """Rows of one obstacle."""
-        makers = [self.watching(near.obstacle, x, rho)]
+        makers = [self.watching(near.obstacle, x, rho, faces=near.swept is None)] if near.is_signed else []
+        if near.swept is not None:
+            makers.append(near.swept.rows(rho))
         for samples in near.inside:
             makers.append(obstacle_rows(near.obstacle, samples, self.thickness, rho[samples.vertices[:, 0]]))
         for samples, points, normals in near.planes:
@@ -98,6 +108,8 @@ class SurfaceWatch:
             if tree is None:
                 continue
             crossing = tree.crossings(near.obstacle.tree)
+            if near.swept is not None and not len(crossing) and (near.swept.obstacle.alone or near.swept.obstacle.flat):
+                continue
             crossed = self.triangles[np.unique(crossing[:, 0])]
             inside, depth = face_samples(near.obstacle, x, distance, self.triangles, crossed, 0.5 * allowed)
             deepest = max(deepest, depth)
@@ -112,6 +124,14 @@ class SurfaceWatch:
                 near.planes.append((poked, points, outward))
                 new = True
         return deepest, new
+
+    def crosses(self, x: Floats, obstacle: Obstacle) -> bool:
+        """Whether the body's surface crosses an obstacle's, or is inside it, or that inside the body."""
+        tree, others = self._tree_at(x), obstacle.surface
+        if len(tree.crossings(obstacle.tree)):
+            return True
+        first = np.unique(others.parts, return_index=True)[1]
+        return bool(obstacle.signed(x[:1])[0][0] < 0 or tree.inside(others.points[first]).any())
 
     def _tree_at(self, x: Floats) -> SurfaceTree:
         """The body's surface, prepared for questions."""
@@ -129,36 +149,68 @@ class WatchedRows:
         self.watch, self.self_contact, self.nears, self.rho = watch, self_contact, nears, rho
         self.at: Floats | None = None
         self.obstacles: list[list[RowMaker]] = []
+        self.met: list[tuple[int, RowMaker]] = []
+        """Rows that came later, in this order, each with the number of its obstacle; of the body itself, -1."""
+        self._known = [0] * (len(nears) + 1)
+
+    @property
+    def _pairs(self) -> list[SelfContact | SweptContacts | None]:
+        """What finds pairs, for each obstacle, and for the body itself last."""
+        return [*(near.swept for near in self.nears), self.self_contact]
+
+    @property
+    def meets(self) -> bool:
+        """Whether steps may be cut short by what they lead into."""
+        return any(some is not None for some in self._pairs)
 
     def refresh(self, x: Floats) -> bool:
         """Choose what to watch at a shape; whether that is new but for rows that come last."""
         watch = self.watch
-        if self.self_contact is not None:
-            self.self_contact.refresh()
         reach = 0.5 * WATCH_DISTANCE * watch.diagonal
-        if self.at is not None and np.abs(x - self.at)[: watch.count].max(initial=0.0) <= reach:
+        stays = self.at is not None and np.abs(x - self.at)[: watch.count].max(initial=0.0) <= reach
+        for near in self.nears:
+            if near.swept is not None and not stays:
+                near.swept.meet(x, x)
+        for some in self._pairs:
+            if some is not None:
+                some.refresh()
+        if stays:
+            self._note()
             return False
-        self.at = x
+        self.at, self.met = x, []
         self.obstacles = [watch.makers(near, x, self.rho) for near in self.nears]
+        self._known = [0 if near.swept is None else len(near.swept) for near in self.nears] + [0]
+        self._note()
         return bool(self.nears)
 
-    @property
-    def own(self) -> list[RowMaker]:
-        """Rows of what the body meets of itself."""
-        return [] if self.self_contact is None else self.self_contact.rows(self.rho)
+    def _note(self) -> None:
+        """Rows of pairs that there were none of yet."""
+        for k, some in enumerate(self._pairs):
+            if some is not None and len(some) > self._known[k]:
+                own = k == len(self.nears)
+                self.met.append((-1 if own else k, some.rows(self.rho, self._known[k])))
+                self._known[k] = len(some)
 
     def meet(self, before: Floats, after: Floats) -> tuple[float, bool]:
-        """How much of a path is free of the body itself, and whether it meets what is new."""
-        return (1.0, False) if self.self_contact is None else self.self_contact.meet(before, after)
+        """How much of a path is free of obstacles and of the body itself, and whether it meets what is new."""
+        found = [some.meet(before, after) for some in self._pairs if some is not None]
+        self._note()
+        return min((share for share, _ in found), default=1.0), any(new for _, new in found)
 
     def rows(self, x: Floats) -> Rows:
         """All rows at a shape."""
-        return together([*self.obstacles, self.own])(x)
+        return together([*self.obstacles, [make for _, make in self.met]])(x)
 
     def by_obstacle(self, x: Floats, forces: Floats) -> list[tuple[Rows, Floats]]:
         """The rows of each obstacle, and of the body itself last, with their share of forces that belong to all."""
-        rows = [together([makers])(x) for makers in (*self.obstacles, self.own)]
-        return list(zip(rows, np.split(forces, np.cumsum([len(some) for some in rows])[:-1]), strict=True))
+        rows = [together([makers])(x) for makers in (*self.obstacles, *([make] for _, make in self.met))]
+        shares = np.split(forces, np.cumsum([len(some) for some in rows])[:-1])
+        out = []
+        for k in (*range(len(self.nears)), -1):
+            which = [k] * (k >= 0) + [len(self.nears) + i for i, (owner, _) in enumerate(self.met) if owner == k]
+            some = [rows[i] for i in which] or [Rows.none()]
+            out.append((Rows.joined(some), np.concatenate([np.zeros(0), *(shares[i] for i in which)])))
+        return out
 
 
 def together(makers: Sequence[Sequence[RowMaker]]) -> RowMaker:
