@@ -8,7 +8,7 @@ import pytest
 
 from pliant import Blendshapes, InputError, Pull, Shapes, gallery
 from pliant.contact import Box, Capsule, Cylinder, HalfSpace, MovingObstacle, Sphere
-from pliant.contact.coulomb import coulomb_forces
+from pliant.contact.coulomb import coulomb_forces, swept_coulomb_forces
 from pliant.contact.forces import Answers, Compliance, Rows, bounded_forces
 from pliant.contact.inverse_hessian import InverseHessian
 from pliant.contact.response import minimise
@@ -83,13 +83,21 @@ def test_forces_of_friction_are_those_that_coulombs_law_asks_for(friction):
                 self.resisting = self.stiffness.__mul__
 
         ahead = np.concatenate([0.5 * RNG.normal(size=count), RNG.normal(size=2 * count)])
-        force, found, exact = coulomb_forces(
-            Response(rows, S), ahead, np.zeros(3 * count), lambda rows, forces, violation, gap: gap < 1e-14
-        )
-        assert exact
-        normal, size = force[:count], np.linalg.norm(force[count:].reshape(-1, 2), axis=1)
-        assert (size <= friction * normal * (1 + 1e-12)).all()
-        np.testing.assert_allclose(found.forces_at(ahead - S @ force), force, atol=1e-5)
+        given = ahead, np.zeros(3 * count), lambda rows, forces, violation, gap: gap < 1e-14
+        for force, found, exact in (
+            coulomb_forces(Response(rows, S), *given),
+            swept_coulomb_forces(Response(rows, S), S, *given),
+        ):
+            assert exact
+            normal, size = force[:count], np.linalg.norm(force[count:].reshape(-1, 2), axis=1)
+            assert (size <= friction * normal * (1 + 1e-12)).all()
+            np.testing.assert_allclose(found.forces_at(ahead - S @ force), force, atol=1e-5)
+            # Where it slides, friction acts against what is left of the slip.
+            slip = (ahead - S @ force - force / rows.rho)[count:].reshape(-1, 2)
+            slides = (size >= friction * normal * (1 - 1e-9)) & (size > 1e-3)
+            along = np.einsum("kj,kj->k", slip, force[count:].reshape(-1, 2))
+            assert (along >= (1 - 1e-3) * np.linalg.norm(slip, axis=1) * size - 1e-6)[slides].all()
+            assert np.abs(slip[~slides & (normal > 1e-3) & (friction > 0)]).max(initial=0.0) < 1e-4
 
 
 def moving(obstacle, *places) -> MovingObstacle:

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from pliant.contact.forces import Rows
 from pliant.core.topology import Floats, Ints
+from pliant.native import kernels
 
 MAX_NEWTON_STEPS = 60
 MAX_CG_STEPS = 40
@@ -33,6 +34,8 @@ CG_REDUCTION = 0.1
 """Of the residual, in one Newton step: what pushes is not known well enough for more."""
 
 
+MAX_SWEEP_ROUNDS, SWEEPS_A_ROUND = 80, 25
+"""Of Gauss-Seidel, each followed by a look at whether forces are exact enough."""
 PASS_REDUCTION = 0.1
 """Of the energy that is too much, before friction is bounded anew."""
 FULL_STEP_REDUCTION = 0.9
@@ -112,6 +115,24 @@ def coulomb_forces(response: Response, ahead: Floats, guess: Floats, enough: Eno
         change = in_cone(rows, force) - force
     force = in_cone(rows, force)
     return force, bounded(rows, force), False
+
+
+def swept_coulomb_forces(
+    response: Response, S: Floats, ahead: Floats, guess: Floats, enough: Enough
+) -> tuple[Floats, Rows, bool]:
+    """The same by Gauss-Seidel on the dense S (m, m): more sweeps, but each costs little where rows are few."""
+    rows, (pairs, normal) = response.rows, response.rows.friction_pairs
+    force, limit = in_cone(rows, guess), np.full(len(rows), -2.0)
+    limit[pairs] = np.stack([rows.friction[pairs[:, 0]], np.full(len(pairs), -1.0)], axis=1)
+    of = np.arange(len(rows), dtype=np.float64)
+    of[pairs] = normal[:, None] + np.array([0.25, 0.5])  # after its contact, in this order
+    order, u = np.argsort(of, kind="stable"), ahead - S @ force
+    for _ in range(MAX_SWEEP_ROUNDS):
+        kernels.contact_coulomb_sweeps(S, rows.rho, order, limit, 0.0, SWEEPS_A_ROUND, force, u)
+        found = bounded(rows, force)
+        if enough(found, force, u, _gap(found, force, u)):
+            return force, found, True
+    return force, found, False
 
 
 def _newton_step(response: Response, rows: Rows, force: Floats, u: Floats, local: Floats) -> tuple[Floats, Floats]:

@@ -234,3 +234,43 @@ static int64_t sweeps(Points rows, In<double, 1> rho, In<double, 1> ahead, In<in
     return most + 1;
 }
 EXPORT(contact_sweeps, sweeps)
+// Coulomb's law for few rows, by projected Gauss-Seidel on their dense answers S (m, m): each contact and then its own
+// friction, so that every sweep ends within the cones. order: (m,) rows of contacts, each followed by its two of friction.
+// limit: (m,) for the first of two rows of friction the coefficient, -1 for the second, -2 for contacts. u: (m,) ahead - S λ.
+// It ends when no row's point moves farther than `enough` in a sweep; returns the sweeps.
+static int64_t coulomb_sweeps(In<double, 2> S, In<double, 1> rho, In<int64_t, 1> order, In<double, 1> limit, double enough,
+                              int64_t most, Out<double, 1> forces, Out<double, 1> u) {
+    const int64_t count = forces.shape[0];
+    const auto change = [&](int64_t r, double by) {
+        if (by == 0.0) return 0.0;
+        forces(r) += by;
+        const double *row = &S(r, 0);
+        double *__restrict const at = &u(0);
+        for (int64_t k = 0; k < count; ++k) at[k] -= row[k] * by;
+        return std::abs(by) * (S(r, r) + 1 / rho(r));
+    };
+    for (int64_t sweep = 1; sweep <= most; ++sweep) {
+        double farthest = 0.0, pressed = 0.0;
+        for (int64_t k = 0; k < count; ++k) {
+            const int64_t r = order(k);
+            if (limit(r) == -1.0) continue;
+            if (limit(r) < 0.0) {
+                const double wished = forces(r) + (u(r) - forces(r) / rho(r)) / (S(r, r) + 1 / rho(r));
+                farthest = std::max(farthest, change(r, std::max(wished, 0.0) - forces(r)));
+                pressed = forces(r);
+                continue;
+            }
+            const int64_t t = order(k + 1);
+            const double bound = limit(r) * pressed;
+            if (bound == 0.0 && forces(r) == 0.0 && forces(t) == 0.0) continue;
+            const double gain = 1 / (std::max(S(r, r) + 1 / rho(r), S(t, t) + 1 / rho(t)) + std::abs(S(r, t)));
+            double along = forces(r) + gain * (u(r) - forces(r) / rho(r)), across = forces(t) + gain * (u(t) - forces(t) / rho(t));
+            const double size = std::hypot(along, across);
+            if (size > bound) along *= bound / size, across *= bound / size;
+            farthest = std::max({farthest, change(r, along - forces(r)), change(t, across - forces(t))});
+        }
+        if (farthest <= enough) return sweep;
+    }
+    return most + 1;
+}
+EXPORT(contact_coulomb_sweeps, coulomb_sweeps)

@@ -292,6 +292,12 @@ class Answers:
             self._found[self._count : end] = new
             self._slots[missing], self._count = np.arange(self._count, end), end
 
+    @property
+    def table(self) -> Floats:
+        """(m, m) S"""
+        self._find(np.arange(len(self.rows)))
+        return self._found[self._slots]
+
     def block(self, chosen: Ints) -> Floats:
         """(c, c) S + 1/ρ between some rows."""
         self._find(chosen)

@@ -57,8 +57,8 @@ MAX_PARTS = 12
 """Parts, at most, in which a stride is made where obstacles and the body meet on it."""
 THIN_EDGES = 2.0
 """Thickness of an obstacle, over the longest edge of the body, up to which it has no inside to speak of."""
-MAX_CONTACT_ROUNDS = 12
-MAX_FRICTION_ROUNDS = 5
+MAX_CONTACT_ROUNDS = 16
+MAX_FRICTION_ROUNDS = 6
 """Rounds, at most, that are only for points which press without friction."""
 MAX_FRAME_SECONDS = 20.0
 """Time that a frame's rounds may take before the best shape so far is taken."""

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant.contact.body import ContactBody
-from pliant.contact.coulomb import bounded, coulomb_forces, in_cone
+from pliant.contact.coulomb import bounded, coulomb_forces, in_cone, swept_coulomb_forces
 from pliant.contact.forces import (
     Answers,
     Compliance,
@@ -35,6 +35,8 @@ MAX_ACTIVE_ROWS = 1500
 """Rows that have their say in one step by pivoting, the deepest ones: the others do in the steps after it."""
 MAX_ADDITIONS = 4
 """Times, at most, that rows are added to a step that they were not near to."""
+MAX_SWEPT_ROWS = 1200
+"""Rows, with those of friction, up to which sweeps over their dense answers are quicker."""
 MAX_PIVOTED_ROWS = 1000
 """Rows above which pivoting takes longer than conjugate gradients."""
 REDUNDANCY = 1.5
@@ -339,10 +341,14 @@ class ManyContactsStep(ContactStep):
         self.forces[~near] = 0
         if not near.any():
             return
-        answers = SpreadAnswers(self.rows.chosen(near), self._body, self._model)
-        self.forces[near], found, self.exact = coulomb_forces(
-            answers, self._ahead[near], self.forces[near], self._is_enough
-        )
+        rows = self.rows.chosen(near)
+        answers = SpreadAnswers(rows, self._body, self._model)
+        given = self._ahead[near], self.forces[near], self._is_enough
+        if len(rows) <= MAX_SWEPT_ROWS:
+            dense = Answers(rows, _compliance(self._body), self._model.V, self._model.M).table
+            self.forces[near], found, self.exact = swept_coulomb_forces(answers, dense, *given)
+        else:
+            self.forces[near], found, self.exact = coulomb_forces(answers, *given)
         if not self.exact and len(found) <= MAX_PIVOTED_ROWS:  # friction and pressure depend on each other too much
             found, self.exact = self._pivoted(found, self.forces[near])
         low, high = self.rows.low.copy(), self.rows.high.copy()

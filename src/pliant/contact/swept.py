@@ -24,7 +24,7 @@ from pliant.core.topology import Floats, Ints
 if TYPE_CHECKING:
     from pliant.contact.obstacles import Obstacle
 
-EDGE_WATCH_DISTANCE, THIN_WATCH_DISTANCE = 2.0, 10.0
+EDGE_WATCH_DISTANCE, THIN_WATCH_DISTANCE = 2.0, 3.0
 """Distance within which pairs have rows, over the distance kept: of edges and corners, where signed distances keep
 vertices away; of all, where pairs alone do."""
 EDGE_SHARE = 0.3
