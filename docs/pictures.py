@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import re
 import sys
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -48,6 +51,22 @@ def overview() -> None:
     rows.append((Shapes.of([face.named(name) for name in names], names), (15, 5)))
     sheets = [render.contact_sheet(row, columns=4, size=(260, 220), view=view) for row, view in rows]
     save(grid([[sheet] for sheet in sheets]), "overview.png")
+
+
+def tutorials() -> None:
+    """Those that the tutorials draw themselves."""
+    here = Path.cwd()
+    for page in sorted((Path(__file__).parent / "tutorials").glob("*.md")):
+        names: dict[str, object] = {}
+        with tempfile.TemporaryDirectory() as folder:
+            os.chdir(folder)
+            try:
+                for code in re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
+                    exec(compile(code, str(page), "exec"), names)
+                for picture in Path(folder).glob("tutorial-*.png"):
+                    save(Image.open(picture), picture.name)
+            finally:
+                os.chdir(here)
 
 
 def blend() -> None:
@@ -143,7 +162,8 @@ def gallop() -> None:
 
 
 PICTURES = {
-    draw.__name__: draw for draw in (overview, blend, contact, transfer, simulate, muscles, others, posed, gallop)
+    draw.__name__: draw
+    for draw in (overview, blend, contact, transfer, simulate, muscles, others, posed, gallop, tutorials)
 }
 
 

@@ -378,7 +378,7 @@ TEXTS = {
         (["a.obj", "cut.obj", "-o", "x.glb"], "cut.obj, line 3"),
         (["a.obj", "none.obj", "-o", "x.glb"], "none.obj: there is no such file"),
         (["a.obj", "c.obj"], "required: -o/--output"),
-        (["a.obj", "c.obj", "-o", "x.xyz"], 'x.xyz: ".xyz" is no format that pliant knows; expected one of .glb'),
+        (["a.obj", "c.obj", "-o", "x.zyx"], 'x.zyx: ".zyx" is no format that pliant knows; expected one of .glb'),
         (["a.obj", "c.obj", "-o", "x.bvh"], 'x.bvh: ".bvh" does not hold clips; expected one of .glb'),
         (["a.obj", "c.obj", "-o", "x.zip"], "x.zip: archives are read, not written"),
         (["a.obj", "c.obj", "-o", "a.obj/x.glb"], "a.obj is not a folder"),

@@ -55,7 +55,7 @@ def test_facts_for_scripts(run):
     [
         (["none.obj", "-o", "a.obj"], "none.obj: there is no such file"),
         (["fish.obj"], "required: -o/--output"),
-        (["fish.obj", "-o", "a.xyz"], '".xyz" is no format that pliant knows'),
+        (["fish.obj", "-o", "a.zyx"], '".zyx" is no format that pliant knows'),
         (["fish.obj", "-o", "a.bvh"], '".bvh" does not hold meshes'),
         (["fish.obj", "-o", "a.obj", "--faces", "4"], '--faces: "4" is not a whole number from 12'),
         (["fish.obj", "-o", "a.obj", "--faces", "many"], "--faces"),

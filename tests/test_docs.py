@@ -3,6 +3,7 @@
 import importlib
 import importlib.util
 import inspect
+import json
 import os
 import re
 import shlex
@@ -18,7 +19,8 @@ from pliant.app import cli
 from pliant.app.scene.examples import example_scenes
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *TUTORIALS]
 
 
 def blocks(page: Path, language: str) -> list[str]:
@@ -79,6 +81,47 @@ def test_python_examples_run(files, page):
         for printed, quicker in SIZES.items():
             code = re.sub(printed, quicker, code)
         exec(compile(code.replace("\n...", "\npass"), str(page), "exec"), names)
+
+
+def made_notebooks(folder: Path) -> list[Path]:
+    """The tutorials as notebooks."""
+    spec = importlib.util.spec_from_file_location("notebooks", ROOT / "docs" / "notebooks.py")
+    maker = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(maker)
+    maker.main(folder)
+    return sorted(folder.glob("*.ipynb"))
+
+
+def test_notebooks_have_the_code_that_runs(tmp_path):
+    pages = {page.stem: page for page in TUTORIALS if blocks(page, "python")}
+    made = made_notebooks(tmp_path)
+    assert [path.stem for path in made] == sorted(pages)
+    assert len(made) == 7
+    for path in made:
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+        assert code == [block.rstrip("\n") for block in blocks(pages[path.stem], "python")]
+        assert cells[0]["source"][0].startswith("# ")
+        assert len({cell["id"] for cell in cells}) == len(cells)
+
+
+@pytest.mark.slow
+def test_notebooks_run_in_jupyter(tmp_path, monkeypatch):
+    client = pytest.importorskip("nbclient", reason="Jupyter is not part of the tests' extra")
+    nbformat = pytest.importorskip("nbformat")
+    monkeypatch.chdir(tmp_path)
+    for path in made_notebooks(tmp_path / "notebooks"):
+        client.NotebookClient(nbformat.read(path, as_version=4), timeout=300).execute()
+
+
+@pytest.mark.parametrize("page", [*TUTORIALS, ROOT / "docs" / "which-engine.md"], ids=lambda page: page.stem)
+def test_tutorials_are_short_and_show_pictures(page):
+    text = page.read_text(encoding="utf-8")
+    prose = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+    assert len(prose.split()) < 700  # five minutes with the code
+    for target in re.findall(r"\]\((?!http)([^)#]+)", text):
+        assert (page.parent / target).exists(), target
+    assert page.stem == "index" or re.search(r"!\[.+?\]\(.*?images/", text)
 
 
 def interrupted(studio: object) -> None:

@@ -170,7 +170,7 @@ def test_a_point_cache_moves_the_mesh_it_is_given(tmp_path):
         (lambda p: p / "none.obj", "there is no such file"),
         (lambda p: p, "holds no file with a mesh"),
         (lambda p: p / "*.obj", "no file matches"),
-        (lambda p: (p / "a.xyz").touch() or p / "a.xyz", 'unknown format ".xyz"; expected one of'),
+        (lambda p: (p / "a.zyx").touch() or p / "a.zyx", 'unknown format ".zyx"; expected one of'),
         (lambda p: (p / "a.bvh").touch() or p / "a.bvh", "a BVH file cannot hold a mesh"),
         (lambda p: (p / "a.zip").touch() or p / "a.zip", "is not a whole archive"),
         (lambda p: (p / "a.tar").touch() or p / "a.tar", "is not a whole archive|is empty"),

@@ -339,7 +339,7 @@ def test_clips_shapes_and_tetrahedra_in_one_file_each(tmp_path):
         ("nan.obj", "v 0 0 nan\nv 1 0 0\nv 0 1 0\nf 1 2 3\n", "line 1"),
         ("short.obj", "v 0 0 0\nf 1 2 3\n", "line 2"),
         ("empty.obj", "", "empty.obj"),
-        ("what.xyz", "1 2 3", "unknown format"),
+        ("what.zyx", "1 2 3", "unknown format"),
     ],
 )
 def test_a_broken_file_is_refused_in_one_line(tmp_path, name, text, message):

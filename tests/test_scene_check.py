@@ -105,7 +105,7 @@ def test_every_change_is_refused_alike(files, outcomes, name):
         ("cage", ("positions",), [], "positions: nothing fixes the position of the target"),
         ("transfer", ("sources", "walk", "rest"), "none.npz", "sources.walk.rest: .*none.npz.*no such file"),
         ("transfer", ("sources", "walk", "fps"), 1e9, "sources.walk.fps: .*fps would make"),
-        ("transfer", ("output",), {"file": "out.xyz"}, 'output.file: ".xyz" is no format'),
+        ("transfer", ("output",), {"file": "out.zyx"}, 'output.file: ".zyx" is no format'),
     ],
 )
 def test_what_is_wrong_is_found_before_it_is_run(outcomes, name, path, value, said):

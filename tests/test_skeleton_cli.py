@@ -58,7 +58,7 @@ def test_facts_for_scripts_and_a_picture(run):
     ("arguments", "words"),
     [
         (["man.obj", "-o", "bones.obj"], '".obj" does not hold skeletons; expected one of'),
-        (["man.obj", "-o", "bones.xyz"], "is no format that pliant knows"),
+        (["man.obj", "-o", "bones.zyx"], "is no format that pliant knows"),
         (["man.obj", "-o", "bones.json", "--picture", "bones.txt"], "a picture is an image file"),
         (["man.obj", "-o", "bones.json", "--joints", "1"], "expected a whole number from 2"),
         (["man.obj", "-o", "bones.json", "--joints", "few"], "not a whole number"),

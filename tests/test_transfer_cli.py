@@ -278,7 +278,7 @@ TEXTS = {
         (["scene.toml"], "required: -o/--output"),
         (["none.toml.gz", "-o", "x.npz"], "none.toml.gz: there is no such file"),
         (["bar.obj", "-o", "x.npz"], "bar.obj, line 2, column 3: is not TOML"),
-        (["scene.toml", "-o", "x.xyz"], '".xyz" is no format that pliant knows'),
+        (["scene.toml", "-o", "x.zyx"], '".zyx" is no format that pliant knows'),
         (["scene.toml", "-o", "x.npz", "--report", "r.pdf"], "r.pdf: a report is a web page"),
         (["scene.toml", "-o", "x.npz", "--auto"], "--auto was given beside a scene file; write it into the file"),
         (["scene.toml", "-o", "x.npz", "--frames", "0"], '--frames: "0" is not a whole number from 1'),

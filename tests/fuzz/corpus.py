@@ -17,9 +17,10 @@ from pliant.io import BY_SUFFIX
 POINTS = np.array([[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0], [0.5, 0.5, 1]])
 PYRAMID = Mesh(POINTS, [[3, 2, 1, 0], [0, 1, 4], [1, 2, 4], [2, 3, 4], [3, 0, 4]])
 BONES = Skeleton.from_positions(POINTS, [-1, 0, 1, 2, 2])
+TETS = TetMesh(POINTS, np.array([[0, 1, 2, 4], [0, 2, 3, 4]]))
 CONTENT = {
     ".obj": PYRAMID, ".ply": PYRAMID, ".stl": PYRAMID, ".off": PYRAMID, ".npz": PYRAMID,
-    ".mesh": TetMesh(POINTS, np.array([[0, 1, 2, 4], [0, 2, 3, 4]])),
+    ".mesh": TETS, ".vtk": TETS, ".vtu": TETS, ".msh": TETS, ".xyz": PointCloud(POINTS),
     ".glb": Animation(PYRAMID, np.stack([POINTS, POINTS + 1])),
     ".gltf": Shapes(PYRAMID, np.stack([POINTS, POINTS + 1]), ("rest", "up")),
     ".usda": PYRAMID, ".usdc": PYRAMID, ".usdz": PYRAMID,

@@ -38,6 +38,10 @@ FORMATS = (
     Format("OFF", (".off", ".coff"), "off", ("mesh",), ("mesh",)),
     Format("Medit", (".mesh",), "medit", ("tets", "mesh"), ("tets", "mesh")),
     Format(
+        "VTK and Gmsh", (".vtk", ".vtu", ".msh"), "meshio_files", ("tets", "mesh", "points"), ("tets", "mesh", "points")
+    ),
+    Format("XYZ", (".xyz",), "xyz", ("points",), ("points",)),
+    Format(
         "glTF",
         (".glb", ".gltf"),
         "gltf",

@@ -1,0 +1,137 @@
+"""VTK (.vtk, .vtu) and Gmsh (.msh) meshes, by meshio, where it is installed (the extra "meshio")."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import tempfile
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pliant.core.errors import InputError, MissingExtraError
+from pliant.core.interop import from_meshio
+from pliant.core.shapes import Mesh, PointCloud, Shape, TetMesh
+from pliant.io.source import Source
+
+MODULES = {".vtk": "vtk", ".vtu": "vtu", ".msh": "gmsh"}
+"""Of meshio, by suffix."""
+
+
+def _library() -> Any:
+    try:
+        import meshio
+    except ImportError as error:
+        raise MissingExtraError("reading and writing VTK and Gmsh files", "meshio") from error
+    return meshio
+
+
+@contextlib.contextmanager
+def _silence() -> Iterator[None]:
+    """Without what meshio prints."""
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        yield
+
+
+def _read(source: Source) -> Shape:
+    """Tetrahedra, else faces, else points."""
+    module = getattr(_library(), MODULES[source.suffix])
+    data = source.read()  # checked as any other file; its name may be one inside an archive
+    if source.suffix == ".msh":
+        _check_gmsh(source, data)
+    with tempfile.TemporaryDirectory(prefix="pliant-") as folder:
+        path = Path(folder, f"mesh{source.suffix}")
+        path.write_bytes(data)
+        try:
+            with warnings.catch_warnings(), _silence():
+                warnings.simplefilter("ignore")
+                read = module.read(path)
+        except (Exception, SystemExit) as error:  # whatever its parsers stumble on
+            problem = (str(error).splitlines() or [type(error).__name__])[0].replace(folder, "")
+            raise source.error(f"meshio cannot read it ({problem:.80}); expected a {source.suffix} mesh") from error
+    try:
+        shape = from_meshio(read)
+    except InputError as error:
+        raise source.error(str(error)) from error
+    except (TypeError, ValueError, IndexError) as error:
+        raise source.error("its points and cells do not fit each other") from error
+    if not len(shape.points):
+        raise source.error("holds no points")
+    return shape
+
+
+def _check_gmsh(source: Source, data: bytes) -> None:
+    """Refuse binary files, and counts beyond the file, on which meshio would loop."""
+    head = data[:64].split()
+    if head[:1] == [b"$MeshFormat"] and head[2:3] != [b"0"]:
+        raise source.error("is a binary Gmsh file; expected text: in Gmsh, set Mesh.Binary = 0 and save again")
+    for line in data.splitlines():
+        start = line[:120].split()
+        if any(word.isdigit() and len(word) > 9 for word in start) or (start and start[0] == b"$Periodic"):
+            raise source.error(f"counts {line[:30].decode('ascii', 'replace')}; expected fewer, or none that repeat")
+
+
+def kinds(source: Source) -> tuple[str, ...]:
+    """What a file holds."""
+    shape = _read(source)
+    if isinstance(shape, TetMesh):
+        return ("tets", "mesh", "points")
+    return ("mesh", "points") if isinstance(shape, Mesh) else ("points",)
+
+
+def read_tets(source: Source) -> TetMesh:
+    """Its tetrahedra."""
+    shape = _read(source)
+    if not isinstance(shape, TetMesh):
+        raise source.error("holds no tetrahedra")
+    return shape
+
+
+def read_mesh(source: Source) -> Mesh:
+    """Its faces; of tetrahedra, their surface."""
+    shape = _read(source)
+    if isinstance(shape, PointCloud):
+        raise source.error("holds points without faces; expected a mesh")
+    return shape.surface if isinstance(shape, TetMesh) else shape
+
+
+def read_points(source: Source) -> PointCloud:
+    """Its points."""
+    shape = _read(source)
+    return shape if isinstance(shape, PointCloud) else PointCloud(shape.points, attributes=shape.attributes)
+
+
+def _write(path: Path, shape: Shape) -> None:
+    meshio = _library()
+    suffix = path.suffix.lower()
+    with warnings.catch_warnings(), _silence():
+        warnings.simplefilter("ignore")
+        mesh = shape.to_meshio()
+        mesh.point_data = {name: np.asarray(values) for name, values in mesh.point_data.items()}
+        try:
+            if suffix == ".msh":
+                meshio.gmsh.write(path, mesh, fmt_version="2.2", binary=False)
+            elif suffix == ".vtk":
+                meshio.vtk.write(path, mesh, binary=True)
+            else:
+                meshio.vtu.write(path, mesh)
+        except (meshio.WriteError, KeyError, ValueError, TypeError) as error:
+            raise InputError(f"meshio cannot write it as {suffix} ({str(error).splitlines()[0]:.80})") from error
+
+
+def write_tets(path: Path, content: TetMesh) -> None:
+    """Write tetrahedra."""
+    _write(path, content)
+
+
+def write_mesh(path: Path, content: Mesh) -> None:
+    """Write faces."""
+    _write(path, content)
+
+
+def write_points(path: Path, content: PointCloud) -> None:
+    """Write points."""
+    _write(path, content)

@@ -1,0 +1,43 @@
+"""XYZ point clouds (.xyz): a point a line, ``x y z``, and its normal behind it where six numbers end in a unit one."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+
+from pliant.core.shapes import PointCloud
+from pliant.io.source import Source, text_of
+
+
+def read_points(source: Source) -> PointCloud:
+    """The points. Further columns are left out."""
+    rows, width = [], 0
+    for number, line in enumerate(text_of(source).splitlines(), 1):
+        words = re.split(r"[\s,;]+", line.partition("#")[0].strip())
+        if words == [""]:
+            continue
+        width = width or len(words)
+        try:
+            row = [float(word) for word in words]
+        except ValueError:
+            row = []
+        if len(row) < 3 or len(row) != width:
+            expected = "three or more numbers" if not rows else f"{width} numbers, as in the lines before"
+            raise source.error(f'"{line.strip():.30}" is no point; expected {expected}', location=f"line {number}")
+        rows.append(row)
+    if not rows:
+        raise source.error("holds no points")
+    table = np.array(rows)
+    if not np.isfinite(table[:, :3]).all():
+        bad = int(np.argmin(np.isfinite(table[:, :3]).all(axis=1)))
+        raise source.error(f"point {bad} is not finite; expected numbers")
+    has_normals = width == 6 and bool((np.abs(np.linalg.norm(table[:, 3:], axis=1) - 1) < 0.02).all())
+    return PointCloud(table[:, :3], table[:, 3:] if has_normals else None)
+
+
+def write_points(path: Path, content: PointCloud) -> None:
+    """Write points, with their normals if they have any."""
+    table = content.points if content.normals is None else np.concatenate([content.points, content.normals], axis=1)
+    path.write_text("".join(" ".join(f"{value:.17g}" for value in row) + "\n" for row in table), encoding="ascii")
