@@ -13,7 +13,8 @@ from pliant.io.source import Source, text_of
 
 def read_points(source: Source) -> PointCloud:
     """The points. Further columns are left out."""
-    rows, width = [], 0
+    rows: list[list[float]] = []
+    width = 0
     for number, line in enumerate(text_of(source).splitlines(), 1):
         words = re.split(r"[\s,;]+", line.partition("#")[0].strip())
         if words == [""]:
