@@ -16,12 +16,12 @@ def read_points(source: Source) -> PointCloud:
     rows: list[list[float]] = []
     width = 0
     for number, line in enumerate(text_of(source).splitlines(), 1):
-        words = re.split(r"[\s,;]+", line.partition("#")[0].strip())
-        if words == [""]:
+        tokens = re.split(r"[\s,;]+", line.partition("#")[0].strip())
+        if tokens == [""]:
             continue
-        width = width or len(words)
+        width = width or len(tokens)
         try:
-            row = [float(word) for word in words]
+            row = [float(token) for token in tokens]
         except ValueError:
             row = []
         if len(row) < 3 or len(row) != width:
