@@ -50,6 +50,10 @@ def test_a_clip_is_all_there():
         (lambda: pliant.PointCloud(np.zeros((0, 3))), 1),
         (lambda: BAR, 6),
         (lambda: pliant.Blendshapes([BAR[0], BAR[1]]), 2),
+        (lambda: pliant.gallery.dinosaur_skeleton(), 1),
+        (lambda: pliant.gallery.dinosaur_skeleton().rest_pose(), 1),
+        (lambda: pliant.gallery.dinosaur_walk(5), 5),
+        (lambda: pliant.Skeleton(("alone",), [-1], [[1.0, 2.0, 3.0]]), 1),
         (lambda: pliant.CageRig([[0.2, 0.2, 0.2]], TETS.surface), 1),
     ],
 )
@@ -58,6 +62,17 @@ def test_whatever_has_a_shape_shows_itself(value, frames):
     data = data_of(value._repr_html_())
     assert data["frames"] == frames
     assert data["what"] == repr(value)
+
+
+def test_bones_are_where_their_joints_are():
+    walk = pliant.gallery.dinosaur_walk(4)
+    clip = notebook._clip_of(walk)
+    joints = walk.world()[0]
+    for frame in range(4):
+        away = np.linalg.norm(clip.points[frame][:, None] - joints[frame][None], axis=2)
+        assert away.min(axis=0).max() < 1e-9 * clip.shape.diagonal  # every joint is a corner of a bone
+    assert clip.shape.is_watertight
+    assert clip.shape.volume > 0
 
 
 def test_text_of_a_name_does_not_act():

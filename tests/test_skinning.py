@@ -11,7 +11,7 @@ import pliant
 from gltf_validator import check, installed
 from pliant import gallery, rotations
 from pliant.core.skinned import joint_transforms
-from pliant.geometry.skin_decomposition import Decomposition, fit_weights
+from pliant.geometry.skin_decomposition import Decomposition, fit_weights, slider_shapes
 
 
 @pytest.fixture(scope="module")
@@ -232,3 +232,13 @@ def test_a_decomposition_moves_points_by_their_bones():
     expected = 0.25 * (R[0] @ p[0] + t[0]) + 0.75 * (R[1] @ p[0] + t[1])
     np.testing.assert_allclose(skin.moved(p)[0], expected)
     np.testing.assert_allclose(skin.moved(np.repeat(p[:, None], 3, axis=1))[0], expected)
+
+
+def test_displacements_become_sliders():
+    rng = np.random.default_rng(1)
+    shapes, curves = rng.normal(size=(2, 30, 3)), rng.uniform(size=(7, 2))
+    moves = np.einsum("fm,mia->fia", curves, shapes)
+    found, weights = slider_shapes(moves, 3)
+    assert weights.min() >= 0
+    assert weights.max() <= 1
+    np.testing.assert_allclose(np.einsum("fm,mia->fia", weights, found), moves, atol=1e-3)

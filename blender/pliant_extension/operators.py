@@ -86,14 +86,19 @@ class Bake:
         if thing is None:
             self.report({"ERROR"}, f"{self._name} is gone; its cache is {job.output}")
             return {"CANCELLED"}
-        results.show_cache(context, thing, job.output)
+        said = self._show(context, thing)
         for note in job.notes:
             self.report({"INFO"}, note)
         if job.problem:
             self.report({"WARNING"}, job.problem)
         else:
-            self.report({"INFO"}, f"baked to {job.output}")
+            self.report({"INFO"}, said)
         return {"FINISHED"}
+
+    def _show(self, context: bpy.types.Context, thing: bpy.types.Object) -> str:
+        """Show what was baked, and say where it is."""
+        results.show_cache(context, thing, self._job.output)
+        return f"baked to {self._job.output}"
 
     def _end(self, context: bpy.types.Context) -> None:
         context.window_manager.event_timer_remove(self._timer)
@@ -110,6 +115,13 @@ class PLIANT_OT_bake_keys(Bake, bpy.types.Operator):
 
     bl_idname, bl_label = "pliant.bake_keys", "Bake shape keys"
     kind, write = "keys", staticmethod(scenes.write_blend)
+
+    def _show(self, context: bpy.types.Context, thing: bpy.types.Object) -> str:
+        if not thing.pliant.correctives:
+            return super()._show(context, thing)
+        away = results.show_correctives(context, thing, self._job.output, thing.pliant.correctives)
+        self._job.output.unlink()
+        return f"corrective keys added: {away:.2%} of the size from the bake on average"
 
 
 class PLIANT_OT_bake_flesh(Bake, bpy.types.Operator):

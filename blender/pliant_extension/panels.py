@@ -22,6 +22,7 @@ class PLIANT_PT_keys(Sidebar, bpy.types.Panel):
         layout, thing = self.layout, context.object
         follows = thing.name in live.followers
         layout.operator("pliant.live_keys", text="Stop following" if follows else "Follow shape keys", depress=follows)
+        layout.prop(thing.pliant, "correctives")
         layout.operator("pliant.bake_keys")
         _draw_contact(layout, thing)
         layout.prop(thing.pliant, "pulls")

@@ -54,6 +54,10 @@ class PLIANT_PG_object(bpy.types.PropertyGroup):
     nodes: slider(SimulateOptions, "nodes")
     regions: CollectionProperty(type=PLIANT_PG_region)
     friction: slider(BlendOptions, "friction")
+    correctives: IntProperty(
+        name="Corrective keys", min=0, max=64, soft_max=16,
+        description="bake to so many keys beside the object's own, at most; 0: to a Mesh Cache",
+    )  # fmt: skip
     self_contact: slider(BlendOptions, "self_contact")
     colliders: PointerProperty(type=bpy.types.Collection, name="Colliders", description="closed meshes in the way")
     pulls: PointerProperty(type=bpy.types.Collection, name="Pulls", description="empties that drag vertices")

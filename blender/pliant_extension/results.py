@@ -8,6 +8,7 @@ import bpy
 import numpy as np
 
 import pliant
+from pliant.geometry.skin_decomposition import slider_shapes
 
 from . import scenes
 
@@ -58,12 +59,62 @@ def show_cache(context: bpy.types.Context, thing: bpy.types.Object, cache: Path)
     modifier.frame_start = context.scene.frame_start
     while result.modifiers[0] != modifier:
         result.modifiers.move(len(result.modifiers) - 1, 0)
+    choose(context, thing, result)
+    return result
+
+
+def show_correctives(context: bpy.types.Context, thing: bpy.types.Object, cache: Path, count: int) -> float:
+    """A copy that keeps its shape keys and their animation, with corrective keys that bring it to a cache of points.
+
+    Gives the root mean square distance to the cache, over the diagonal.
+    """
+    shapes, weights = scenes.key_shapes(thing), []
+    keys = list(thing.data.shape_keys.key_blocks)[1:]
+    with scenes.frames_of(context) as frames:
+        for _ in frames:
+            weights.append([0.0 if block.mute else block.value for block in keys])
+    mixed = shapes.points[0] + np.einsum("fk,kni->fni", weights, shapes.points[1:] - shapes.points[0])
+    inverse, size = thing.matrix_world.inverted(), shapes.base.diagonal or 1.0
+    world = pliant.read_animation(cache).points
+    local = [np.stack([scenes.placed(points, inverse) for points in clip]) for clip in (mixed, world)]
+    scale = pliant.shapes.bounding_diagonal(scenes.placed(shapes.points[0], inverse)) or 1.0
+    offsets, curves = slider_shapes((local[1] - local[0]) / scale, count)
+    result = thing.copy()
+    result.data = thing.data.copy()
+    result.name = result.data.name = f"{thing.name} (pliant)"
+    for collection in thing.users_collection or [context.scene.collection]:
+        collection.objects.link(result)
+    _own_action(result.data.shape_keys)
+    first = scenes.coordinates(result.data.shape_keys.key_blocks[0].data)
+    for k, offset in enumerate(offsets):
+        block = result.shape_key_add(name=f"pliant {k + 1}", from_mix=False)
+        block.data.foreach_set("co", (first + scale * offset).astype(np.float32).reshape(-1))
+        for frame, value in enumerate(curves[:, k]):
+            block.value = float(value)
+            block.keyframe_insert("value", frame=context.scene.frame_start + frame)
+    choose(context, thing, result)
+    reached = mixed + np.einsum("fm,mni->fni", curves, offsets) * size
+    return float(np.sqrt(((reached - world) ** 2).sum(axis=-1).mean()) / size)
+
+
+def _own_action(keys: bpy.types.Key) -> None:
+    """Give copied keys an action of their own, so that new curves do not show in the original's."""
+    data = keys.animation_data
+    if data is not None and data.action is not None:
+        slot = getattr(data, "action_slot", None)
+        handle = None if slot is None else slot.identifier
+        data.action = data.action.copy()
+        if handle is not None:
+            data.action_slot = data.action.slots[handle]
+
+
+def choose(context: bpy.types.Context, thing: bpy.types.Object, result: bpy.types.Object) -> None:
+    """Hide the original, and make the result the active object."""
     hide(thing)
     for other in context.selected_objects:
         other.select_set(False)
     result.select_set(True)
     context.view_layer.objects.active = result
-    return result
 
 
 def hide(thing: bpy.types.Object) -> None:

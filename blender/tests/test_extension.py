@@ -292,3 +292,28 @@ def test_a_broken_mesh_is_told(keyed):
     keyed.data.shape_keys.key_blocks["fist"].data[3].co = (float("nan"), 0.0, 0.0)
     with pytest.raises(RuntimeError, match="NaN"):
         bpy.ops.pliant.bake_keys()
+
+
+def test_corrective_keys_bring_the_keys_to_the_bake(keyed):
+    bpy.ops.pliant.bake_keys()
+    baked = [evaluated(bpy.context.object, frame) for frame in range(1, FRAMES + 1)]
+    activate_hidden(keyed)
+    before = {curve.data_path for curve in _curves(keyed.data.shape_keys)}
+    keyed.pliant.correctives = FRAMES
+    assert bpy.ops.pliant.bake_keys() == {"FINISHED"}
+    result = bpy.context.object
+    names = [block.name for block in result.data.shape_keys.key_blocks]
+    assert names[:3] == ["open", "fist", "pointing"]
+    assert 1 <= len([name for name in names if name.startswith("pliant ")]) <= FRAMES
+    assert not [modifier for modifier in result.modifiers if modifier.type == "MESH_CACHE"]
+    size = np.linalg.norm(np.ptp(baked[0], axis=0))
+    for frame, points in enumerate(baked, 1):
+        assert np.abs(evaluated(result, frame) - points).max() < 2e-3 * size
+    plain = np.abs(evaluated(keyed, 2) - baked[1]).max()
+    assert plain > 2e-2 * size  # what the keys alone leave
+    assert {curve.data_path for curve in _curves(keyed.data.shape_keys)} == before
+
+
+def activate_hidden(thing):
+    thing.hide_set(False)
+    activate(thing)

@@ -22,14 +22,14 @@ from pliant.core.clips import DEFAULT_FPS, between_frames, frame_count
 from pliant.core.errors import InputError
 from pliant.core.topology import Floats, Ints
 from pliant.core.validation import as_points, expect, frame_rate, name_list
-from pliant.core.values import Value, as_array, locked, owned
+from pliant.core.values import Displayed, Value, as_array, locked, owned
 
 MOST_MOTION_FRAMES = 10_000_000
 """Frames that a motion may be resampled to."""
 
 
 @dataclass(frozen=True, eq=False)
-class Skeleton(Value):
+class Skeleton(Displayed, Value):
     """Joints in a tree (or several), parents before children."""
 
     names: tuple[str, ...]
@@ -139,7 +139,7 @@ def _whole(parents: ArrayLike, count: int) -> Ints:
 
 
 @dataclass(frozen=True, eq=False)
-class SkeletonPose(Value):
+class SkeletonPose(Displayed, Value):
     """Local frames of a skeleton's joints."""
 
     skeleton: Skeleton
@@ -178,7 +178,7 @@ class SkeletonPose(Value):
 
 
 @dataclass(frozen=True, eq=False)
-class Motion(Value):
+class Motion(Displayed, Value):
     """A skeleton's local frames over time."""
 
     skeleton: Skeleton

@@ -202,6 +202,18 @@ def fit_correctives(p: Floats, v: Floats, skin: Decomposition, count: int) -> tu
     return d.transpose(1, 0, 2), c
 
 
+def slider_shapes(moves: Floats, count: int) -> tuple[Floats, Floats]:
+    """Displacements (frames, n, 3), in diagonals, as shapes (m, n, 3) times weights (frames, m) from 0 to 1."""
+    frames, n = moves.shape[:2]
+    unmoved = Decomposition(
+        np.zeros((n, 1), dtype=np.int64),
+        np.ones((n, 1)),
+        np.tile(np.eye(3), (1, frames, 1, 1)),
+        np.zeros((1, frames, 3)),
+    )
+    return fit_correctives(np.zeros((n, 3)), np.ascontiguousarray(moves.transpose(1, 0, 2)), unmoved, count)
+
+
 def _sliders(left: Floats, skin: Decomposition, count: int) -> Floats:
     """(frames, m) weights from 0 to 1: what is always there in full, then the principal components of what changes."""
     frames = left.shape[1]

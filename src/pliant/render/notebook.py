@@ -16,7 +16,11 @@ from typing import Any
 import numpy as np
 
 from pliant.core.clips import Animation, Shapes
+from pliant.core.rotations import rotate
 from pliant.core.shapes import Mesh, PointCloud, Shape, TetMesh
+from pliant.core.skeleton import Motion, Skeleton, SkeletonPose
+from pliant.core.skinned import joint_transforms
+from pliant.core.topology import Floats, Ints
 from pliant.render.pictures import picture
 
 LARGEST_VIEW = 12_000_000
@@ -25,6 +29,10 @@ VIEW_HEIGHT = 420
 """Pixels of the view."""
 SHAPES_A_SECOND = 2.0
 """Of a rig, one after another."""
+BONE_WIDTH = 0.08
+"""Half of a bone's width, over its length."""
+BONE_FACES = np.array([[0, 2, 1], [0, 3, 2], [0, 4, 3], [0, 1, 4], [5, 1, 2], [5, 2, 3], [5, 3, 4], [5, 4, 1]])
+"""Of a double pyramid: its start, four corners around, its tip."""
 
 
 def html_of(value: Any) -> str:
@@ -42,12 +50,45 @@ def html_of(value: Any) -> str:
 
 
 def _clip_of(value: Any) -> Animation:
-    """What is shown: a clip, the shapes of a rig one after another, or one frame."""
+    """What is shown: a clip, the shapes of a rig one after another, bones that move, or one frame."""
+    if isinstance(value, (Skeleton, SkeletonPose, Motion)):
+        return _bones_of(value)
     parts = () if isinstance(value, (Animation, Shapes)) else ("clip", "shapes", "shape", "target")
     found = next((getattr(value, name) for name in parts if getattr(value, name, None) is not None), value)
     if isinstance(found, Shapes):
         return Animation(found.base, found.points, SHAPES_A_SECOND)
     return found if isinstance(found, Animation) else Animation(found, found.points[None])
+
+
+def _bones_of(value: Skeleton | SkeletonPose | Motion) -> Animation:
+    """Every bone as a slim double pyramid that its upper joint carries; joints without bones as small ones."""
+    pose = value.rest_pose() if isinstance(value, Skeleton) else value
+    motion = (
+        Motion(pose.skeleton, pose.rotations[None], pose.translations[None]) if isinstance(pose, SkeletonPose) else pose
+    )
+    skeleton, joints = motion.skeleton, motion.skeleton.rest_world[0]
+    tips = {joint: [joints[joint] + rotate(skeleton.rest_world[1][joint], end)] for joint, end in skeleton.ends.items()}
+    for parent, child in skeleton.bones.tolist():
+        tips.setdefault(parent, []).append(joints[child])
+    least = 0.01 * float(np.ptp(joints, axis=0).max()) or 1.0
+    points: list[Floats] = []
+    faces: list[Ints] = []
+    carriers: list[int] = []
+    for joint in range(len(skeleton)):
+        for tip in tips.get(joint, [joints[joint] + np.array([0, least, 0])]):
+            along = tip - joints[joint]
+            length = max(float(np.linalg.norm(along)), least)
+            side = np.cross(along, np.eye(3)[np.abs(along).argmin()]) + np.array([0, 0, 1e-30])
+            side *= BONE_WIDTH * length / np.linalg.norm(side)
+            across = np.cross(along, side) / length
+            ring = joints[joint] + 0.15 * along + np.array([side, across, -side, -across])
+            faces.append(BONE_FACES + 6 * len(points))
+            points.append(np.concatenate([joints[joint][None], ring, tip[None]]))
+            carriers.append(joint)
+    shape = Mesh(np.concatenate(points), np.concatenate(faces))
+    R, t = joint_transforms(motion)
+    moved = np.einsum("bfij,bpj->fbpi", R[carriers], np.stack(points)) + t[carriers].transpose(1, 0, 2)[:, :, None]
+    return Animation(shape, moved.reshape(len(motion), -1, 3), motion.fps, motion.name)
 
 
 def _frames_shown(clip: Animation) -> Any:
