@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pliant import Blendshapes, Mesh, Shapes, gallery
+from pliant import Blendshapes, Mesh, Pull, Shapes, gallery
 from pliant.core import rotations
+from pliant.engines.blend.equilibrium import Objective, farthest, newton
+from pliant.engines.blend.pulls import read_load
 
 SIZES = {
     "bar": (600, "twisted 270"),
@@ -36,6 +38,55 @@ def rigs():
         return made[name, model]
 
     return rig
+
+
+@pytest.mark.parametrize("accuracy", [1e-2, 1e-4, 1e-6])
+@pytest.mark.parametrize(
+    ("name", "model"),
+    [*((name, "turned") for name in SIZES), ("bar", "paper"), ("gingerbread", "paper"), ("hand", "paper")],
+)
+def test_a_converged_shape_is_as_near_to_equilibrium_as_was_asked_for(rigs, name, model, accuracy):
+    rig, seen = rigs(name, model), []
+    w = rig.weights([0.45, 0.55])
+    assert rig.solve(w, accuracy=accuracy, watch=lambda x, _: seen.append(x)).converged
+    x = seen[-1] if seen else rig.statics.start(w, accuracy)
+    exact = newton(Objective(rig.body.network, rig.body.rest(w)), x, tolerance=1e-11)
+    assert exact.converged
+    assert farthest(x - exact.x) < 3 * accuracy * rig.body.diagonal
+
+
+@pytest.mark.parametrize("accuracy", [1e-3, 1e-5])
+@pytest.mark.parametrize("to", [True, False])
+def test_so_is_one_under_a_load(rigs, to, accuracy):
+    rig, seen = rigs("gingerbread"), []
+    tip = int(np.argmax(rig.shapes.base.points[:, 0]))
+    w, diagonal = rig.weights([0.5, 0.5]), rig.body.diagonal
+    pull = Pull(tip, to=rig.solve(w).points[tip] + 0.05 * diagonal) if to else Pull(tip, force=(0.0, 0.2, 0.1))
+    assert rig.solve(w, pulls=[pull], accuracy=accuracy, watch=lambda x, _: seen.append(x)).converged
+    load = read_load(rig, [pull], None)
+    free, rest = rig.statics.free(w, rig.statics.start(w, accuracy), accuracy)
+    network, _ = rig.statics.loaded(load, free)
+    exact = newton(Objective(network, rest, load.force), seen[-1], tolerance=1e-10)
+    assert exact.converged
+    assert farthest(seen[-1] - exact.x) < 3 * accuracy * diagonal
+
+
+@pytest.mark.parametrize("model", ["turned", "paper"])
+def test_what_does_not_come_near_has_not_converged(rigs, model):
+    pose = rigs("gingerbread", model).solve([0.45, 0.55], accuracy=1e-9, iterations=2)
+    assert not pose.converged
+    assert "stopped after" in pose.message
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("target", ["plate121_rolledA.ply", "plate121_rolledB.ply"])
+def test_newton_converges_on_a_plate(data, target):
+    from pliant import read_mesh
+
+    folder = data / "poses" / "plate"
+    rig = Blendshapes([read_mesh(folder / "plate121.ply"), read_mesh(folder / target)])
+    for t in (0.25, 0.5):
+        assert rig.solve([1 - t, t], method="newton", accuracy=1e-10).converged
 
 
 def check_rotated(rig: Blendshapes, meshes: list[Mesh]) -> None:

@@ -24,7 +24,7 @@ from pliant.core.errors import InputError
 from pliant.core.shapes import Mesh
 from pliant.core.topology import Floats, Ints
 from pliant.core.values import as_array
-from pliant.engines.blend.equilibrium import Network, newton
+from pliant.engines.blend.equilibrium import Network, Objective, newton
 from pliant.engines.blend.interior import pieces
 from pliant.engines.blend.reference import own_frame
 from pliant.engines.blend.springs import NO_DIRECTIONS, SPRING_KINDS, Rest, Springs
@@ -191,7 +191,7 @@ def rigid_motion(anchor: Anchor, reference: Floats, shape: Floats, joined: Ints)
     network = Network(springs, count + CORNERS, np.arange(count + CORNERS) < count)
     R, _ = rotations.match_rigid(reference[around], shape[around])
     start = np.concatenate([shape[around], growth * (anchor.corners - middle) @ R.T + mean])
-    scale = float(np.sum(k * rest * rest))
-    corners = newton(network, start, Rest(rest, NO_DIRECTIONS), tolerance=1e-16, scale=scale).x[count:]
+    objective = Objective(network, Rest(rest, NO_DIRECTIONS))
+    corners = newton(objective, start, tolerance=1e-12 * float(rest.mean())).x[count:]
     R, _ = rotations.match_rigid(anchor.corners, corners)
     return rotations.quaternion(R), corners.mean(axis=0)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -39,7 +40,7 @@ from pliant.engines.blend.jacobian import Jacobian, jacobian_at
 from pliant.engines.blend.learning import LearnedStiffness, learn_stiffness
 from pliant.engines.blend.options import BlendOptions, InteriorMethod, Method, Model, impossible
 from pliant.engines.blend.pulls import ExternalLoad, Pull, listed, read_load
-from pliant.engines.blend.reference import mean_radius, reference_shape
+from pliant.engines.blend.reference import mean_extent, reference_shape
 from pliant.engines.blend.sliders import RigSliders
 from pliant.engines.blend.springs import SpringKind, Springs, positive_factors
 from pliant.engines.blend.statics import STATIC_TOLERANCE, StaticSolver
@@ -255,8 +256,8 @@ class Blendshapes(Displayed):
         pinned: (pins, 3) positions of the pins, instead of their straight lines.
         obstacles, friction, self_contact, thickness: contact; see `poses`. With self-contact the shape is reached from
             the base in small steps.
-        accuracy: tolerance of the solver: the predicted decrease of the energy in the next step, relative to the energy
-            of linear blending or, with pulls and contact, to the elastic energy (for pulls to 0.3 % of it).
+        accuracy: how far a vertex may be from equilibrium, over the extent of the shape or, with small pulls, over ten
+            times the motion that they cause; in contact, the predicted decrease of the energy over the elastic energy.
         iterations: most iterations of the solver; a shape that has not converged by then is marked so.
         start: (n, 3) initial positions of the network's vertices instead of the guess: in the base's frame or, with
             pulls, in the world.
@@ -282,6 +283,7 @@ class Blendshapes(Displayed):
             return statics.pose(statics.outcome(self.body.network, w, x, self.body.rest(w), None, options), w)
         free, rest = statics.free(w, x, options.accuracy)
         network, x = statics.loaded(load, free if given is None else given)
+        options = replace(options, accuracy=options.accuracy * statics.share_moved(network, x - free, load.force))
         return statics.pose(statics.outcome(network, w, x, rest, load.force, options), None)
 
     def jacobian(
@@ -498,6 +500,6 @@ def _check_extents(points: Floats) -> None:
 def _static(points: Floats, mesh: Mesh) -> NDArray[np.bool_]:
     """(n,) vertices that no shape moves, in parts where there are at least three of them."""
     away = np.linalg.norm(points - points.mean(axis=0), axis=2).max(axis=0)
-    static = away <= STATIC_TOLERANCE * mean_radius(points)
+    static = away <= STATIC_TOLERANCE * mean_extent(points)
     enough = np.bincount(mesh.parts[static], minlength=mesh.parts.max() + 1) >= 3
     return static & enough[mesh.parts]

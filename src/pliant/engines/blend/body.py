@@ -47,7 +47,7 @@ from pliant.engines.blend import kernels
 from pliant.engines.blend.anchor import CORNERS, Anchor, anchor_springs, rigid_motion
 from pliant.engines.blend.equilibrium import Network
 from pliant.engines.blend.options import BlendOptions, Model
-from pliant.engines.blend.reference import mean_radius
+from pliant.engines.blend.reference import mean_extent
 from pliant.engines.blend.springs import NO_DIRECTIONS, Rest, SpringKind, Springs, distance_two, make_springs
 
 DIRECTION_STIFFNESS = 0.35
@@ -139,7 +139,7 @@ class SpringBody:
     @cached_property
     def size(self) -> float:
         """What accuracy is relative to: unlike the diagonal, it is the same whichever way the body lies."""
-        return mean_radius(self.points)
+        return mean_extent(self.points)
 
     @cached_property
     def moves(self) -> NDArray[np.bool_]:

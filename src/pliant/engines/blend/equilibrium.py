@@ -1,16 +1,21 @@
 """Equilibrium of a spring network: the x where all forces vanish (Ma et al. 2011, Eq. 2 to 4).
 
-    E(x) = ½ Σ_q k_q [(l - r)² + μ |d - (d · p) p|²],    d = x_i - x_j,  l = |d|,    f = ∂E/∂x,
-    H(x) = Σ_q k_q [u uᵀ + (1 - r/l)(1 - u uᵀ) + μ (1 - p pᵀ)] ⊗ (e_i - e_j)(e_i - e_j)ᵀ,    u = d/l.
+    E(x) = ½ Σ_q k_q [(l - r)² + μ |d - (d · p) p|²],    d = x_i - x_j,  l = |d|,    f = ∂E/∂x.
 
 With μ = 0 this is the paper's energy. The second term penalises leaving the rest direction p; see `Rest`. Under a load
-the rest directions rotate with the body; see `CorotatedRest`. Three solvers:
+the rest directions rotate with the body; see `CorotatedRest`. Three solvers of an `Objective`, whose second derivative
+H is in `pliant.engines.blend.stiffness`:
 
 - ``"lbfgs"``: L-BFGS preconditioned by the spring Laplacian L, which is factorised once for all weights: E is the
   minimum over unit vectors of ``½ Σ k |d - r u|²``, whose Hessian is ``L ⊗ 1``. The fastest.
-- ``"newton"``: Newton steps with H projected to be positive definite (``max(1 - r/l, 0)``), then with the full H, to
-  machine precision.
-- ``"paper"``: Newton–Raphson with the full H and full steps, as published. It may diverge; the outcome says so.
+- ``"newton"``: Newton steps with H, made definite by a share of L where it is not, to machine precision.
+- ``"paper"``: Newton–Raphson with H and full steps, as published. It may diverge; the outcome says so.
+
+All are told by how far, as a length, the farthest vertex may be from where it is at equilibrium. Newton's step is that
+distance, up to its square. With rest directions H is between about μ L and L, so the steps of L-BFGS are about as long.
+Without, and where many springs are compressed, H may be far softer, and L-BFGS ends with Newton's step, found by
+conjugate gradients that its own history preconditions: see `newton_step`. Where those are slow, ``"newton"`` takes
+over. Where the energy has several minima, it is the distance from the one that Newton's method leads to from there.
 
 Fixed vertices are not unknowns.
 """
@@ -20,10 +25,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import eigh_tridiagonal
 
 from pliant.core.errors import LinearSolveError
 from pliant.core.topology import Floats, Ints, connected_parts
@@ -36,12 +42,33 @@ from pliant.numerics.line_search import SUFFICIENT_DECREASE
 
 LBFGS_HISTORY = 8
 """Pairs of steps and gradient changes in the L-BFGS approximation."""
-LOAD_ENERGY_SHARE = 0.003
-"""Under load, accuracy is relative to this share of the elastic energy; relative to all of it, a tenth of the
-displacement would be missing.
+NEWTON_SHARE = 0.3
+"""Largest error of `newton_step`, over the step, in the norm of the energy."""
+SURE_SHARE, STEP_SHARE = 0.15, 0.7
+"""The length of ``L⁻¹ g``, and of a later step of L-BFGS, over the distance to equilibrium, at least, where H is not
+soft: as measured.
 """
+USUAL_CURVATURE = 0.6
+"""Curvature along ``L⁻¹ g``, over that of L, where springs have rest directions."""
+COMPRESSED, COMPRESSED_SHARE, SAMPLED_SPRINGS = 0.1, 0.05, 4000
+"""Compression of springs, and the share of such springs among a sample, above which H is soft."""
+SOFT_TOLERANCE = 1e-3
+"""Largest step, over the size, that is taken for the distance to equilibrium where H is soft: farther, H is another."""
+LEAST_PRODUCTS = 6
+"""Products with a soft H that its least eigenvalue is estimated from, at least."""
+MOST_PRODUCTS = 60
+"""Products with H in `newton_step`; where they do not suffice, H is so soft that it is better factorised."""
+NEWTON_COST = 10
+"""Iterations of L-BFGS that a step with a factorised H counts as, about its cost."""
 NO_FORCE = 1e-9
 """Rounding error of a force, in the springs' scale-free unit."""
+ROUNDING_DISTANCE = 1e-10
+"""Distance to equilibrium, over the size of the shape, that rounding may leave."""
+
+Steps = list[tuple[Floats, Floats, float]]
+Watch = Callable[[Floats, float], None]
+DIFFERENCE_MOTION = 1e-5
+"""How far a vertex moves in a difference of gradients, over the length of its shortest spring."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +92,7 @@ class Network:
         if (fixed == self.fixed).all():
             return self
         other = Network(self.springs, self.count, fixed)
-        other.__dict__.update(fans=self.fans, L=self.L)
+        other.__dict__.update(fans=self.fans, L=self.L, fineness=self.fineness)
         return other
 
     @cached_property
@@ -83,6 +110,14 @@ class Network:
         solved = ~self.fixed
         solved[first[~grounded]] = False
         return np.flatnonzero(solved)
+
+    @cached_property
+    def fineness(self) -> Floats:
+        """(n,) the inverse square of the length of each vertex's shortest spring; 0 without springs."""
+        squared = np.full(self.count, np.inf)
+        mean = np.maximum(self.springs.rest.mean(axis=0), 1e-150) ** 2
+        np.minimum.at(squared, self.springs.edges.ravel(), np.repeat(mean, 2))
+        return 1 / squared
 
     @cached_property
     def L(self) -> Any:
@@ -122,6 +157,47 @@ class Network:
         return energy
 
 
+class Objective:
+    """What a solver minimises: the energy of a network at a rest state, less the work of an external force (n, 3)."""
+
+    def __init__(self, network: Network, rest: Rest | CorotatedRest, force: Floats | None = None) -> None:
+        self.network, self.rest = network, rest
+        self.force = None if force is None else np.where(network.fixed[:, None], 0, force)
+        self.directed = isinstance(rest, Rest) and rest.direction_stiffness > 0
+        """Whether springs resist leaving their rest directions: unless many are compressed, H is about L."""
+        self.softness = 1 / USUAL_CURVATURE if self.directed else 1.0
+        """About L over H."""
+
+    def precondition(self, force: Floats) -> Floats:
+        """(n, 3) about the step that balances a force (n, 3): symmetric and positive definite."""
+        return self.softness * self.network.solve(force)
+
+    def evaluate(self, x: Floats, gradient: Floats) -> float:
+        """The value at x (n, 3); its gradient is written to `gradient`."""
+        energy = self.network.energy(x, self.rest, gradient)
+        if self.force is None:
+            return energy
+        gradient -= self.force
+        return energy - dot(self.force, x)
+
+    def is_soft(self, x: Floats) -> bool:
+        """Whether H may be far softer than L at x: without rest directions, and where many springs are compressed."""
+        if not self.directed:
+            return True
+        every = max(1, len(self.network.springs) // SAMPLED_SPRINGS)
+        i, j = self.network.springs.edges[::every].T
+        length = np.linalg.norm(x[i] - x[j], axis=1)
+        return bool(np.mean(self.rest.lengths[::every] > (1 + COMPRESSED) * length) > COMPRESSED_SHARE)
+
+    def product(self, x: Floats, gradient: Floats, p: Floats) -> Floats:
+        """(n, 3) H p at x, where the gradient is `gradient`: by a difference (`DIFFERENCE_MOTION`)."""
+        most = float(np.max(np.einsum("ij,ij->i", p, p) * self.network.fineness, initial=0))
+        h = DIFFERENCE_MOTION / max(most, 1e-300) ** 0.5
+        ahead = np.empty_like(x)
+        self.evaluate(x + h * p, ahead)
+        return (ahead - gradient) / h
+
+
 @dataclass
 class Outcome:
     """The result of a solver."""
@@ -133,9 +209,6 @@ class Outcome:
     """Largest remaining force, relative to that of linear blending or of the start, whichever is larger."""
     converged: bool
     message: str = ""
-
-
-Watch = Callable[[Floats, float], None]
 
 
 @dataclass(frozen=True)
@@ -153,173 +226,241 @@ class SolveOptions:
         return cls(**BlendOptions.check(method=method, accuracy=accuracy, iterations=iterations), watch=watch)
 
 
+def farthest(step: Floats) -> float:
+    """The length of the longest of vectors (n, 3)."""
+    return float(np.sqrt(np.einsum("ij,ij->i", step, step).max(initial=0)))
+
+
+def _size(x: Floats) -> float:
+    return farthest(x - x.mean(axis=0))
+
+
+class _Iterate:
+    """Where a solver is, and what it has done."""
+
+    def __init__(self, objective: Objective, x: Floats, reference: float, watch: Watch | None) -> None:
+        self.objective, self.x, self.watch, self.count = objective, x, watch, 0
+        self.gradient = np.empty(x.shape)
+        self.energy = objective.evaluate(x, self.gradient)
+        self.first = max(self.largest_force, reference, NO_FORCE)
+        self.rounding = ROUNDING_DISTANCE * _size(x)
+
+    @property
+    def largest_force(self) -> float:
+        return float(np.abs(self.gradient).max(initial=0))
+
+    def search(self, direction: Floats, slope: float, shortest: float = 1e-10) -> float:
+        """Move along a direction until the energy falls; the step's length, 0 if it never does."""
+        before, step = self.gradient.copy(), 1.0
+        rounding = 1e-14 * abs(self.energy)
+        unseen = rounding if -slope < rounding else 0.0  # a decrease that rounding hides is taken on trust
+        while True:
+            trial = self.x + step * direction
+            reached = self.objective.evaluate(trial, self.gradient)
+            if reached <= self.energy + SUFFICIENT_DECREASE * step * slope + unseen or step < shortest:
+                break
+            step *= max(0.1, min(0.5, -0.5 * step * slope / max(reached - self.energy - step * slope, 1e-300)))
+        if not reached <= self.energy + unseen:
+            self.gradient[:] = before
+            return 0.0
+        self.x, self.energy = trial, reached
+        if self.watch is not None:
+            self.watch(trial, reached)
+        return step
+
+    def outcome(self, converged: bool, message: str = "") -> Outcome:
+        left = self.largest_force / self.first
+        text = f"{message}, at {left:.1e} of the first force" if message else ""
+        return Outcome(self.x, self.energy, self.count, left, converged, text)
+
+
 def lbfgs(
-    network: Network,
+    objective: Objective,
     x: Floats,
-    rest: Rest | CorotatedRest,
     *,
     tolerance: float,
-    scale: float,
     iterations: int = MOST_ITERATIONS["lbfgs"],
-    force: Floats | None = None,
     reference: float = 0.0,
     watch: Watch | None = None,
 ) -> Outcome:
-    """Minimise E by L-BFGS preconditioned with the Laplacian.
+    """Minimise by preconditioned L-BFGS.
 
-    Converged when the predicted decrease of the energy has stayed below ``tolerance · scale`` for two steps. For
-    `CorotatedRest`, `scale` is a lower bound of the elastic energy, of which a share (`LOAD_ENERGY_SHARE`) is used.
-    reference: a force that the residual is relative to. force: (n, 3) external force. watch: called with x and E.
+    tolerance: distance from equilibrium, a length. reference: a force that the residual is relative to. watch: called
+    with x and E.
     """
-    gradient = np.empty(x.shape)
-    external = None if force is None else np.where(network.fixed[:, None], 0, force)
-    stored = 0.0
-
-    def evaluate(trial: Floats) -> float:
-        nonlocal stored
-        stored = network.energy(trial, rest, gradient)
-        if external is None:
-            return stored
-        gradient[:] -= external
-        return stored - dot(external, trial)
-
-    def outcome(iteration: int, converged: bool, message: str = "") -> Outcome:
-        left = float(np.abs(gradient).max(initial=0)) / first
-        text = f"{message}, at {left:.1e} of the first force" if message else ""
-        return Outcome(x, energy, iteration, left, converged, text)
-
-    energy = evaluate(x)
-    first = max(float(np.abs(gradient).max(initial=0)), reference, NO_FORCE)
-    steps: list[tuple[Floats, Floats, float]] = []
-    quiet = 0
-    for iteration in range(iterations):
-        direction = _two_loops(gradient, steps, network.solve)
-        slope = dot(gradient, direction)
-        if slope >= 0 and steps:  # rounding has spoilt the history
-            steps = []
+    at = _Iterate(objective, x, reference, watch)
+    steps: Steps = []
+    soft = objective.is_soft(x)
+    if soft:
+        tolerance = min(tolerance, SOFT_TOLERANCE * _size(x))
+    while at.count < iterations:
+        direction = -_inverse(at.gradient, steps, objective)
+        slope = dot(at.gradient, direction)
+        if slope >= 0 or not np.isfinite(slope):
+            if not steps:
+                return at.outcome(slope == 0, "" if slope == 0 else "stopped where the forces are not finite")
+            steps = []  # rounding has spoilt the history
             continue
-        small = tolerance * (LOAD_ENERGY_SHARE * max(stored, scale) if isinstance(rest, CorotatedRest) else scale)
-        quiet = quiet + 1 if -slope < small else 0
-        if quiet >= 2 or slope >= 0:
-            return outcome(iteration, True)
-        before = gradient.copy()
-        step = 1.0
-        while True:
-            trial = x + step * direction
-            reached = evaluate(trial)
-            if reached <= energy + SUFFICIENT_DECREASE * step * slope or step < 1e-10:
-                break
-            step *= max(0.1, min(0.5, -0.5 * step * slope / max(reached - energy - step * slope, 1e-300)))
-        if reached > energy:
-            energy = evaluate(x)
-            if steps:
-                steps = []
+        reach = farthest(direction)
+        share = 0.0 if soft else STEP_SHARE if steps else SURE_SHARE * objective.softness
+        if reach <= max(share * tolerance, at.rounding):
+            return at.outcome(True)
+        if soft and reach <= tolerance:
+            found = newton_step(objective, at.x, at.gradient, steps, min(MOST_PRODUCTS, iterations - at.count))
+            at.count += found.iterations
+            near = found.solved and farthest(found.step) <= tolerance
+            moved = _advance(at, found.step, dot(at.gradient, found.step), steps)
+            if near:
+                return at.outcome(True)
+            if found.iterations == MOST_PRODUCTS and at.count + NEWTON_COST <= iterations:
+                return _ended_by_newton(at, tolerance, (iterations - at.count) // NEWTON_COST)
+            if moved:
                 continue
-            rounding = -slope < 1e-13 * max(abs(energy), scale)
-            return outcome(iteration, rounding, "" if rounding else "stopped where no step lowers the energy")
-        moved, change = trial - x, gradient - before
-        curvature = dot(moved, change)
-        if curvature > 1e-12 * (dot(moved, moved) * dot(change, change)) ** 0.5:
-            steps = [*steps[-LBFGS_HISTORY + 1 :], (moved, change, 1 / curvature)]
-        x, energy = trial, reached
-        if watch is not None:
-            watch(x, energy)
-    return outcome(iterations, False, f"stopped after {iterations} iterations")
+        at.count += 1
+        if not _advance(at, direction, slope, steps):
+            if steps:
+                steps.clear()
+                continue
+            return at.outcome(False, "stopped where no step lowers the energy")
+    return at.outcome(False, f"stopped after {at.count} iterations")
 
 
-def _two_loops(
-    gradient: Floats, steps: list[tuple[Floats, Floats, float]], solve: Callable[[Floats], Floats]
-) -> Floats:
-    """-H⁻¹ g by the L-BFGS two-loop recursion, with `solve` for the inverse of the initial Hessian."""
+def _ended_by_newton(at: _Iterate, tolerance: float, most: int) -> Outcome:
+    """What at most so many steps of Newton's method lead to from there."""
+    found = newton(at.objective, at.x, tolerance=tolerance, iterations=most, reference=at.first, watch=at.watch)
+    found.iterations += at.count
+    return found
+
+
+def _advance(at: _Iterate, direction: Floats, slope: float, steps: Steps) -> bool:
+    """Search along a direction, and note the step and the change of the gradient; whether the energy fell."""
+    if slope >= 0:
+        return False
+    x, before = at.x, at.gradient.copy()
+    if at.search(direction, slope) == 0:
+        return False
+    moved, change = at.x - x, at.gradient - before
+    curvature = dot(moved, change)
+    if curvature > 1e-12 * (dot(moved, moved) * dot(change, change)) ** 0.5:
+        steps.append((moved, change, 1 / curvature))
+        del steps[:-LBFGS_HISTORY]
+    return True
+
+
+def _inverse(gradient: Floats, steps: Steps, objective: Objective) -> Floats:
+    """About H⁻¹ g: the L-BFGS two-loop recursion, with the preconditioner for the inverse of the initial Hessian."""
     q = gradient.copy()
     factors = []
     for moved, change, inverse in reversed(steps):
         a = inverse * dot(moved, q)
         factors.append(a)
         q -= a * change
-    z = solve(q)
+    z: Floats = objective.precondition(q)
     for (moved, change, inverse), a in zip(steps, reversed(factors), strict=True):
         z += (a - inverse * dot(change, z)) * moved
-    return -z
+    return z
+
+
+class NewtonStep(NamedTuple):
+    """A step, and what is known of it."""
+
+    step: Floats
+    """(n, 3) -H⁻¹ g, or a direction in which H is not positive."""
+    solved: bool
+    """Whether it is the first, to `NEWTON_SHARE`."""
+    iterations: int
+
+
+def newton_step(objective: Objective, x: Floats, gradient: Floats, steps: Steps, most: int) -> NewtonStep:
+    """-H⁻¹ g by conjugate gradients, preconditioned by the L-BFGS approximation M of H⁻¹.
+
+    The error in the norm of H is at most ``(rᵀ M r / λ)^½``, r being the
+    residual and λ the least eigenvalue of M H, which the coefficients of the iteration tell (Lanczos): as long as soft
+    modes turn up, λ falls, and the iteration goes on.
+    """
+    step, r = np.zeros_like(x), -gradient
+    z = _inverse(r, steps, objective)
+    p, rz, decrease = z.copy(), dot(r, z), 0.0
+    diagonal: list[float] = []
+    across: list[float] = []
+    alpha, beta = 1.0, 0.0
+    for iteration in range(1, most + 1):
+        Hp = objective.product(x, gradient, p)
+        curvature = dot(p, Hp)
+        if curvature <= 1e-10 * dot(p, p) ** 0.5 * dot(Hp, Hp) ** 0.5:
+            down = p if dot(gradient, p) < 0 else -p
+            return NewtonStep(step if decrease > 0 else down, False, iteration)
+        diagonal.append(beta / alpha)
+        alpha = rz / curvature
+        diagonal[-1] += 1 / alpha
+        step += alpha * p
+        decrease += alpha * rz
+        r -= alpha * Hp
+        z = _inverse(r, steps, objective)
+        rz, before = dot(r, z), rz
+        least = eigh_tridiagonal(diagonal, across, select="i", select_range=(0, 0), eigvals_only=True)[0]
+        enough = iteration >= LEAST_PRODUCTS
+        if enough and rz <= NEWTON_SHARE**2 * least * decrease:
+            return NewtonStep(step, True, iteration)
+        beta = rz / before
+        across.append(beta**0.5 / alpha)
+        p = z + beta * p
+    return NewtonStep(step, False, most)
+
+
+LEAST_SHIFT, LARGEST_SHIFT_AT_REST = 1e-6, 1e-3
+"""Smallest share of L that makes an indefinite H definite, and the largest with which a step tells forces from none."""
 
 
 def newton(
-    network: Network,
+    objective: Objective,
     x: Floats,
-    rest: Rest | CorotatedRest,
     *,
     tolerance: float,
-    scale: float,
     iterations: int = MOST_ITERATIONS["newton"],
-    force: Floats | None = None,
     reference: float = 0.0,
     watch: Watch | None = None,
 ) -> Outcome:
-    """Minimise E by Newton's method with a line search; the stiffness is projected and, near the end, full.
-
-    The options are those of `lbfgs`. Converged when the predicted decrease is below ``tolerance · scale``, and the
-    energy no longer falls.
-    """
-    gradient = np.empty(x.shape)
-    external = np.zeros_like(x) if force is None else np.where(network.fixed[:, None], 0, force)
-
-    def evaluate(trial: Floats) -> float:
-        nonlocal scale
-        stored = network.energy(trial, rest, gradient)
-        if isinstance(rest, CorotatedRest):
-            scale = max(least, stored)
-        gradient[:] -= external
-        return stored - dot(external, trial)
-
-    least = scale
-    energy = evaluate(x)
-    first = max(float(np.abs(gradient).max(initial=0)), reference, NO_FORCE)
+    """Minimise by Newton's method with a line search. The options are those of `lbfgs`."""
+    at = _Iterate(objective, x, reference, watch)
     factor: Factorization | None = None
-    full = False
-    for iteration in range(iterations):
-        direction, factor = _newton_direction(network, x, rest, gradient, factor, full)
-        if direction is None:  # the full stiffness is not definite here
-            full = False
+    shift = 0.0
+    while at.count < iterations:
+        at.count += 1
+        try:
+            direction, factor = _newton_direction(objective, at.x, at.gradient, factor, shift)
+        except LinearSolveError:
+            shift, factor = max(10 * shift, LEAST_SHIFT), None
+            if shift > 1e3:
+                return at.outcome(False, "stopped where the stiffness matrix cannot be factorised")
             continue
-        slope = dot(gradient, direction)
-        if -slope < tolerance * scale and (full or -slope < 1e-14 * scale):
-            residual = float(np.abs(gradient).max(initial=0)) / first
-            return Outcome(x, energy, iteration, residual, True)
-        step, trial, reached = 1.0, x + direction, 0.0
-        while True:
-            trial = x + step * direction
-            reached = evaluate(trial)
-            if reached <= energy + SUFFICIENT_DECREASE * step * slope or step < 1e-8:
-                break
-            step *= 0.5
-        stalled = reached >= energy - 1e-15 * abs(energy)
-        x, energy = (x, evaluate(x)) if reached > energy else (trial, reached)
-        full = step == 1.0 and -slope < 1e-4 * scale
-        if watch is not None:
-            watch(x, energy)
-        if stalled and full:
-            residual = float(np.abs(gradient).max(initial=0)) / first
-            return Outcome(x, energy, iteration + 1, residual, True)
-    residual = float(np.abs(gradient).max(initial=0)) / first
-    message = f"stopped after {iterations} Newton steps, at {residual:.1e} of the first force"
-    return Outcome(x, energy, iterations, residual, False, message)
+        reach = farthest(direction)
+        near = (shift == 0 and reach <= tolerance) or (shift < LARGEST_SHIFT_AT_REST and reach <= at.rounding)
+        slope = dot(at.gradient, direction)
+        step = at.search(direction, slope, shortest=1e-8) if slope < 0 else 0.0
+        if near:
+            return at.outcome(True)
+        if step == 0:
+            if shift > 1e3:
+                return at.outcome(False, "stopped where no step lowers the energy")
+            shift = max(10 * shift, LEAST_SHIFT)
+        elif step == 1:
+            shift = shift / 10 if shift > LEAST_SHIFT else 0.0
+    return at.outcome(False, f"stopped after {at.count} Newton steps")
 
 
 def _newton_direction(
-    network: Network, x: Floats, rest: Rest | CorotatedRest, gradient: Floats, factor: Factorization | None, full: bool
-) -> tuple[Floats | None, Factorization | None]:
-    """-H⁻¹ g over the unknown vertices; None if H is not definite. A small shift makes free rotations regular."""
-    H = stiffness(network, x, rest, -np.inf if full else 0.0)
+    objective: Objective, x: Floats, gradient: Floats, factor: Factorization | None, shift: float
+) -> tuple[Floats, Factorization]:
+    """-(H + shift L)⁻¹ g over the unknown vertices; raises if that is not definite."""
+    network = objective.network
+    H = stiffness(network, x, objective.rest, shift=shift)
     diagonal = H.diagonal()
     # In place: a sum of sparse matrices drops the entries that are zero, as in a flat shape, and with them the pattern.
+    # A little makes free rotations regular.
     H.setdiag(diagonal + 1e-9 * (diagonal.clip(min=0) + 1e-9 * float(np.abs(diagonal).max(initial=0))))
-    try:
-        factor = factorize(H, check=False) if factor is None else factor.refactorize(H, check=False)
-        return _step(network, factor, gradient), factor
-    except LinearSolveError:
-        if full or not isinstance(rest, CorotatedRest):
-            return None, None
-    return _step(network, factorize(stiffness(network, x, rest, 0.0, rotating=False), check=False), gradient), None
+    factor = factorize(H, check=False) if factor is None else factor.refactorize(H, check=False)
+    return _step(network, factor, gradient), factor
 
 
 def _step(network: Network, factor: Factorization, gradient: Floats) -> Floats:
@@ -332,41 +473,35 @@ def _step(network: Network, factor: Factorization, gradient: Floats) -> Floats:
 
 
 def paper_newton(
-    network: Network,
+    objective: Objective,
     x: Floats,
-    rest: Rest | CorotatedRest,
     *,
     tolerance: float,
     iterations: int = MOST_ITERATIONS["paper"],
-    force: Floats | None = None,
     reference: float = 0.0,
     watch: Watch | None = None,
 ) -> Outcome:
     """Newton–Raphson as published (Eq. 4): full stiffness, full steps, until |Δx| is below `tolerance`, a length."""
-    gradient = np.empty(x.shape)
-    external = np.zeros_like(x) if force is None else np.where(network.fixed[:, None], 0, force)
-    energy = network.energy(x, rest, gradient) - dot(external, x)
-    first = max(float(np.abs(gradient - external).max(initial=0)), reference, NO_FORCE)
-    residual = 1.0
+    at = _Iterate(objective, x, reference, watch)
     factor: Factorization | None = None
-    for iteration in range(iterations):
-        H = stiffness(network, x, rest)
+    while at.count < iterations:
+        H = stiffness(objective.network, at.x, objective.rest)
         H.setdiag(H.diagonal() + 1e-9 * np.abs(H.diagonal()))
         try:
             factor = _paper_factor(H, factor)
         except LinearSolveError as error:
-            return Outcome(x, energy, iteration, 1.0, False, f"the stiffness matrix cannot be factorised ({error})")
-        step = _step(network, factor, gradient - external)
-        x = x + step
-        energy = network.energy(x, rest, gradient) - dot(external, x)
+            return at.outcome(False, f"the stiffness matrix cannot be factorised ({error})")
+        step = _step(objective.network, factor, at.gradient)
+        at.count += 1
+        at.x = at.x + step
+        at.energy = objective.evaluate(at.x, at.gradient)
         if watch is not None:
-            watch(x, energy)
-        residual = float(np.abs(gradient - external).max(initial=0)) / first
-        if not np.isfinite(energy):
-            return Outcome(x, energy, iteration + 1, np.inf, False, "diverged")
-        if float(np.abs(step).max(initial=0)) < tolerance:
-            return Outcome(x, energy, iteration + 1, residual, True)
-    return Outcome(x, energy, iterations, residual, False, f"stopped after {iterations} Newton steps")
+            watch(at.x, at.energy)
+        if not np.isfinite(at.energy):
+            return at.outcome(False, "diverged")
+        if farthest(step) <= max(tolerance, at.rounding):
+            return at.outcome(True)
+    return at.outcome(False, f"stopped after {iterations} Newton steps")
 
 
 def _paper_factor(H: Any, before: Factorization | None) -> Factorization:

@@ -17,10 +17,16 @@ SURE_MOMENT = 0.02
 """Moment that an axis is found by, over what it could be: below, a symmetry leaves the axis open."""
 
 
-def mean_radius(points: Floats) -> float:
-    """Distance of the farthest vertex from the middle, in the mean over shapes (s, n, 3): at most their diagonal."""
-    away = points - points.mean(axis=1, keepdims=True)
-    return float(np.sqrt(np.sum(away**2, axis=2).max(axis=1)).mean())
+def mean_extent(points: Floats) -> float:
+    """Distance between two vertices that are about the farthest apart, in the mean over shapes (s, n, 3).
+
+    Unlike the diagonal, which is at least as long, it does not depend on how the shapes lie.
+    """
+    return float(np.mean([_distances(p, p[np.argmax(_distances(p, p.mean(axis=0)))]).max() for p in points]))
+
+
+def _distances(points: Floats, centre: Floats) -> Floats:
+    return np.linalg.norm(points - centre, axis=1)
 
 
 def reference_shape(points: Floats) -> int:

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
@@ -28,16 +27,26 @@ from pliant.core.shapes import Mesh, Weld
 from pliant.core.topology import Floats
 from pliant.engines.blend import kernels
 from pliant.engines.blend.body import SpringBody
-from pliant.engines.blend.equilibrium import Network, Outcome, SolveOptions, lbfgs, newton, paper_newton
+from pliant.engines.blend.equilibrium import (
+    Network,
+    Objective,
+    Outcome,
+    SolveOptions,
+    farthest,
+    lbfgs,
+    newton,
+    paper_newton,
+)
 from pliant.engines.blend.options import MOST_ITERATIONS
 from pliant.engines.blend.pulls import ExternalLoad
 from pliant.engines.blend.springs import CorotatedRest, Rest
-from pliant.numerics.linalg import dot
 
 STATIC_TOLERANCE = 3e-7
 """Motion, over the diagonal, below which a vertex counts as static: the rounding of files with six digits."""
-KNOT_ACCURACY = 1e-6
-"""The finest accuracy to which knots are solved: they are warm starts only."""
+KNOT_ACCURACY, KNOT_ITERATIONS = 1e-5, 60
+"""The finest accuracy to which knots are solved, and the most iterations: they are warm starts only."""
+LARGE_MOTION = 0.1
+"""Motion by a load, over the size, from which on the accuracy is that of the whole shape."""
 THIRD_SHARE = 0.1
 """Weight of all other shapes, over the smaller of two, at which the knots of the two do not count any more."""
 KNOT_LEVELS = 3
@@ -116,13 +125,13 @@ class StaticSolver:
 
     def start(self, w: Floats, accuracy: float) -> Floats:
         """(n, 3) the start of a frame's solve, in the base's frame."""
-        return self.correctives.start(w, max(accuracy, KNOT_ACCURACY), self.equilibrium(accuracy))
+        return self.correctives.start(w, max(accuracy, KNOT_ACCURACY), self.equilibrium(accuracy, KNOT_ITERATIONS))
 
-    def equilibrium(self, accuracy: float) -> Callable[[Floats, Floats], Floats]:
-        """The solver that the correctives use for a knot."""
+    def equilibrium(self, accuracy: float, iterations: int | None = None) -> Callable[[Floats, Floats], Floats]:
+        """From weights and a start to the shape without load, both (n, 3) in the base's frame."""
+        options = SolveOptions(accuracy=max(accuracy, KNOT_ACCURACY), iterations=iterations)
 
         def solve(w: Floats, x: Floats) -> Floats:
-            options = SolveOptions(accuracy=max(accuracy, KNOT_ACCURACY))
             return self.outcome(self.body.network, w, x, self.body.rest(w), None, options).x
 
         return solve
@@ -161,29 +170,31 @@ class StaticSolver:
         options: SolveOptions,
     ) -> Outcome:
         """The equilibrium of a network from the start x, under an external force (n, 3)."""
-        rounding = float(np.sum(self.body.springs.stiffness * rest.lengths**2))
-        if isinstance(rest, CorotatedRest):
-            scale, largest = 1e-20 * rounding, 0.0
-        else:
-            scale, largest = self._scale(network, w, x, rest, force)
-            scale = max(scale, 1e-12 * rounding)
-        most = options.iterations or MOST_ITERATIONS[options.method]
-        common: dict[str, Any] = {"force": force, "reference": largest, "watch": options.watch, "iterations": most}
-        if options.method == "paper":
-            return paper_newton(network, x, rest, tolerance=options.accuracy * self.body.diagonal, **common)
-        solver = lbfgs if options.method == "lbfgs" else newton
-        return solver(network, x, rest, tolerance=options.accuracy, scale=scale, **common)
+        solver = {"lbfgs": lbfgs, "newton": newton, "paper": paper_newton}[options.method]
+        return solver(
+            Objective(network, rest, force),
+            x,
+            tolerance=options.accuracy * self.body.size,
+            iterations=options.iterations or MOST_ITERATIONS[options.method],
+            reference=self._linear_force(network, w, rest),
+            watch=options.watch,
+        )
 
-    def _scale(self, network: Network, w: Floats, x: Floats, rest: Rest, force: Floats | None) -> tuple[float, float]:
-        """The energy that accuracy is relative to, and the largest force of linear blending."""
-        linear, gradient = self.body.linear(w), np.empty(x.shape)
-        scale = network.energy(linear, rest, gradient)
-        largest = float(np.abs(gradient).max(initial=0))
-        if np.abs(x - linear)[network.fixed].max(initial=0) > STATIC_TOLERANCE * self.body.diagonal:
-            scale = max(scale, network.energy(x, rest, gradient))  # at a shape itself, linear blending has no energy
-        if force is not None:
-            scale = max(scale, dot(force, network.solve(force)) / 2)
-        return scale, largest
+    def share_moved(self, network: Network, moved: Floats, force: Floats | None) -> float:
+        """How far a load moves the start, or a force about will, over `LARGE_MOTION`; at most 1.
+
+        A share of the accuracy: the response to a small load is in proportion to it, and so is its error.
+        """
+        reach = farthest(moved) + (0.0 if force is None else farthest(network.solve(force)))
+        return min(1.0, max(reach / (LARGE_MOTION * self.body.size), 1e-12))
+
+    def _linear_force(self, network: Network, w: Floats, rest: Rest | CorotatedRest) -> float:
+        """The largest force of linear blending, without load."""
+        if isinstance(rest, CorotatedRest):
+            return 0.0
+        gradient = np.empty((network.count, 3))
+        network.energy(self.body.linear(w), rest, gradient)
+        return float(np.abs(gradient).max(initial=0))
 
     def pose(self, outcome: Outcome, w: Floats | None) -> Pose:
         """The outcome as a pose; w: the weights if it is in the base's frame, None if it is in the world."""

@@ -31,14 +31,21 @@ SHIFT = 1e-9
 
 
 def stiffness(
-    network: Network, x: Floats, rest: Rest | CorotatedRest, floor: float = -np.inf, *, rotating: bool = True
+    network: Network,
+    x: Floats,
+    rest: Rest | CorotatedRest,
+    floor: float = -np.inf,
+    *,
+    shift: float = 0.0,
+    rotating: bool = True,
 ) -> Any:
-    """H over the unknown vertices' 3 m coordinates; for `CorotatedRest` followed by the 3 n rotations, if `rotating`.
+    """H + shift L over the unknown vertices' 3 m coordinates; for `CorotatedRest` followed by the 3 n rotations.
 
-    floor: lower bound of the springs' transverse stiffness 1 - r/l; with 0, H is positive semidefinite.
+    floor: lower bound of the springs' transverse stiffness 1 - r/l; with 0, H is positive semidefinite. rotating:
+    whether rotations are unknowns, too.
     """
     i, j = network.springs.edges.T
-    blocks = spring_blocks(network, x, rest, floor)
+    blocks = spring_blocks(network, x, rest, floor) + shift * network.springs.stiffness[:, None, None] * np.eye(3)
     number = np.full(network.count, -1)
     number[network.unknown] = np.arange(len(network.unknown))
     rows, columns = np.concatenate([i, j, i, j]), np.concatenate([i, j, j, i])
