@@ -420,6 +420,19 @@ class ElasticBody(Displayed):
         upwards = -self.gravity(1.0) if up is None else vector(up, "up")
         return ground_under(self, motion, upwards / np.linalg.norm(upwards))
 
+    def planted(self, motion: Motion, ground: HalfSpace) -> Motion:
+        """The motion with feet that stay where they stand on a ground, and are not below it."""
+        from scipy.sparse import csr_array
+
+        from pliant.geometry.planting import CarriedPoints, planted
+
+        check_motion(self, motion)
+        known, bones = self.node_weights, self.bones
+        weights = csr_array((known.weight, known.bone, known.start), shape=(len(known), len(bones)))
+        owner = np.asarray((csr_array(self.surface.matrix) @ weights).argmax(axis=1)).ravel()
+        carried = CarriedPoints(self.shape.points, bones.joint[owner])
+        return planted(motion, carried, ground.normal, float(ground.point @ ground.normal))
+
     def gravity(self, gravity: Any) -> Floats:
         """(3,) an acceleration, from a vector or a size down the shape's up axis."""
         if gravity is None:

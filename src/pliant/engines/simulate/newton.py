@@ -29,7 +29,7 @@ from pliant.numerics.linalg import dot
 if TYPE_CHECKING:
     from pliant.engines.simulate.contacts import Pressed, StageContact
 
-NEWTON_STEPS = 30
+NEWTON_STEPS = 60
 TRIALS = 14
 """Of a line search."""
 FIRST_TRIALS = 3
@@ -38,6 +38,8 @@ DECREASE = 1e-4
 """Share of the decrease that the slope promises that a step has to reach (Armijo)."""
 FEWER_FORCES = 0.5
 """Share of the forces, left after a step, below which Φ does not have to decrease."""
+LAST_SHARES, LEAST_RELIEF = (1.0, 0.5, 0.25, 0.125), 0.1
+"""Shares of a step that are tried, in contact, where Φ decreases for none; and of the forces, that each has to take."""
 REDUCTION = 0.05
 """Of what is left, by the linear solve of a step."""
 ENERGY_ROUNDING = 1e-12
@@ -132,14 +134,20 @@ class Descent:
                 self.linear = linear if share == 1.0 else self.left(self.x)
                 return share
             share *= 0.5
+        for share in LAST_SHARES:
+            part = self.ahead(share * d)
+            if self._relieves(part, self.left(part), dF, share, 1 - LEAST_RELIEF * share):
+                return share
         return 0.0
 
-    def _relieves(self, ahead: Floats, linear: Floats, dF: Floats | None) -> bool:
+    def _relieves(
+        self, ahead: Floats, linear: Floats, dF: Floats | None, share: float = 1.0, most: float = FEWER_FORCES
+    ) -> bool:
         """Move to nodes ahead (n, 3), where `left` is linear, if contact leaves few of the forces there."""
         if self.contact is None:
             return False
-        stressed, pressed = self._limited(dF, 1.0), self.contact.at(ahead)
-        if np.linalg.norm(self._lacking(linear, stressed, pressed)) > FEWER_FORCES * np.linalg.norm(self.lacking):
+        stressed, pressed = self._limited(dF, share), self.contact.at(ahead)
+        if np.linalg.norm(self._lacking(linear, stressed, pressed)) > most * np.linalg.norm(self.lacking):
             return False
         self.x, self.linear, self.stressed, self.pressed = ahead, linear, stressed, pressed
         return True

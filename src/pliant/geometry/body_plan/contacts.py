@@ -60,14 +60,14 @@ def find_contacts(source: MovingBody, chains: Sequence[Chain]) -> Contacts:
             continue
         for node in (chain.end_node, chain.nodes[-1]):
             above = heights[:, node] - floor - (rest[node] if chain.role == "leg" else 0.0)
-            speed = _speeds(source.positions[:, node], source.fps)
+            speed = speeds(source.positions[:, node], source.fps)
             near = above < LOW[chain.role] * size
             slow = speed < max(SLOW * size, SLOW_SHARE * float(np.quantile(speed, 0.95)))
-            low[node], planted[node] = near, _lasting(near & slow, source.fps)
+            low[node], planted[node] = near, lasting(near & slow, source.fps)
     return Contacts(floor, low, planted)
 
 
-def _speeds(path: Floats, fps: float) -> Floats:
+def speeds(path: Floats, fps: float) -> Floats:
     """(frames,) of a point, over a short time around each frame."""
     reach = max(1, round(SMOOTH_TIME * fps / 2))
     count = len(path)
@@ -81,7 +81,7 @@ def runs(flags: Flags) -> list[tuple[int, int]]:
     return [(int(a), int(b) - 1) for a, b in edges.reshape(-1, 2)]
 
 
-def _lasting(flags: Flags, fps: float) -> Flags:
+def lasting(flags: Flags, fps: float) -> Flags:
     """Without runs that are too short."""
     out = flags.copy()
     for first, last in runs(flags):

@@ -88,18 +88,18 @@ def grounded(follower: Follower, skin: RigidSkin | None = None) -> GroundedMotio
         drop = np.max(
             [limb.excess(positions, goal, contacts, up) for limb, goal in zip(limbs, goals, strict=True)], axis=0
         )
-        posed = rotated, positions - (_eased(drop, source.fps)[:, None] * up)[:, None]
+        posed = rotated, positions - (eased(drop, source.fps)[:, None] * up)[:, None]
         for limb, goal in zip(limbs, goals, strict=True):
             for _ in range(LIMB_PASSES):
                 posed = limb.reach(target, *posed, goal)
                 sunk = np.maximum(-skin.heights(limb.sole, target, *posed), 0)
                 if not sunk.max(initial=0) > SUNK * target.size:
                     break
-                goal = goal + _eased(sunk, source.fps, EASE)[:, None] * up
+                goal = goal + eased(sunk, source.fps, EASE)[:, None] * up
         sunk = np.maximum(-skin.heights(every, target, *posed), 0)
         if sunk.max() <= SUNK * target.size:
             break
-        root = root + _eased(sunk, source.fps)[:, None] * up
+        root = root + eased(sunk, source.fps)[:, None] * up
     return GroundedMotion(*posed, contacts)
 
 
@@ -159,8 +159,8 @@ class _Limb:
         planted = self.planted(contacts)
         near = np.clip(2 - 2 * height / (NEAR_FLOOR * self.size), 0, 1)
         if self.chain.role == "arm":  # hands rest nowhere near the ground: only contacts count
-            near = _eased(planted.astype(float), fps, EASE)
-        standing = _eased(planted.astype(float), fps, EASE)
+            near = eased(planted.astype(float), fps, EASE)
+        standing = eased(planted.astype(float), fps, EASE)
         wanted = follower.scale * height * (1 - standing)
         lift = near * (wanted - clearance)
         lift = np.maximum(lift, -clearance)  # nothing below the floor
@@ -170,7 +170,7 @@ class _Limb:
             frames = np.concatenate([frames for frames, _ in pins])
             values = np.concatenate([values for _, values in pins])
             order = np.argsort(frames, kind="stable")
-            shift = _between_pins(frames[order], values[order], count)
+            shift = between_pins(frames[order], values[order], count)
         return ankle + shift + lift[:, None] * high
 
     def _pins(
@@ -258,7 +258,7 @@ def _scaled(vectors: Floats, lengths: Floats) -> Floats:
     return vectors * (lengths / np.maximum(np.linalg.norm(vectors, axis=1), 1e-300))[:, None]
 
 
-def _between_pins(frames: Ints, values: Floats, count: int) -> Floats:
+def between_pins(frames: Ints, values: Floats, count: int) -> Floats:
     """(count, 3) corrections: the mean of the pins in a frame, and smooth steps from one contact to the next."""
     pinned, number = np.unique(frames, return_inverse=True)
     mean = np.zeros((len(pinned), 3))
@@ -274,7 +274,7 @@ def _between_pins(frames: Ints, values: Floats, count: int) -> Floats:
     return found
 
 
-def _eased(values: Floats, fps: float, seconds: float = SETTLE) -> Floats:
+def eased(values: Floats, fps: float, seconds: float = SETTLE) -> Floats:
     """(frames,) values that are as large everywhere, and rise and fall smoothly around."""
     reach = max(1, round(seconds * fps))
     if not values.any():

@@ -24,6 +24,7 @@ from pliant.app.scene.obstacles import read_obstacles
 from pliant.app.scene.posing import read_bones, read_keys
 from pliant.app.scene.regions import read_region
 from pliant.app.scene.schema import EngineScene, read_as
+from pliant.contact.solids import HalfSpace
 from pliant.core.clips import DEFAULT_FPS, Animation
 from pliant.core.errors import InputError, PliantWarning
 from pliant.core.progress import ReportFrames
@@ -184,7 +185,14 @@ class ElasticScene(EngineScene):
 
     def states(self, body: ElasticBody) -> Iterator[BodyState]:
         """Of dynamics, the state at every frame as soon as it is known; the last has a problem if it cannot go on."""
-        return body.states(self.motion, **self._arguments(body))
+        return body.states(self.driving(body), **self._arguments(body))
+
+    def driving(self, body: ElasticBody) -> Motion:
+        """The motion, with its feet planted where there is a ground."""
+        return body.planted(self.motion, self._ground(body)) if self.options.ground else self.motion
+
+    def _ground(self, body: ElasticBody) -> HalfSpace:
+        return body.ground(self.motion, up_vector(up_axis(self.shape, self.up)))
 
     def _arguments(self, body: ElasticBody) -> dict[str, Any]:
         """Of `ElasticBody.simulate`."""
@@ -196,7 +204,7 @@ class ElasticScene(EngineScene):
         friction = self.options.friction
         if not self.options.ground:
             return {"obstacles": self.obstacles, "friction": friction or 0.0}
-        ground = body.ground(self.motion, up_vector(up_axis(self.shape, self.up)))
+        ground = self._ground(body)
         return {"obstacles": (*self.obstacles, ground), "friction": GROUND_FRICTION if friction is None else friction}
 
     @property
@@ -231,7 +239,7 @@ class ElasticScene(EngineScene):
     def _simulated(self, body: ElasticBody, report: ReportFrames | None) -> Moved:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", StoppedWarning)  # the result says so
-            found = body.simulate(self.motion, report=report, **self._arguments(body))
+            found = body.simulate(self.driving(body), report=report, **self._arguments(body))
         return Moved(body, found, found.states, found.stopped, found.notes)
 
 
@@ -329,8 +337,9 @@ def read_elastic(
     with text.about(("engine",), ARGUMENT_KEYS):
         options = SimulateOptions.read(table, **changes)
     found, body = _skeleton(text, table["skeleton"] or {}, shape, file, options.up, skeleton)
-    if body is not None and options.gravity is not None and body.frame[1] @ up_vector(up_axis(shape, options.up)) < 0.5:
-        what = f"the body stands along {axis_name(body.frame[1])}, and gravity pulls it along another axis; set up"
+    acting = "gravity pulls it" if options.gravity is not None else "the ground lies" if options.ground else ""
+    if acting and body is not None and body.frame[1] @ up_vector(up_axis(shape, options.up)) < 0.5:
+        what = f"the body stands along {axis_name(body.frame[1])}, and {acting} along another axis; set up"
         warnings.warn(what, PliantWarning, stacklevel=2)
     material = Material(**options.taken_by(Material))
     mapped = _motion(text, table["motion"] or {}, options, found, body, file, shape)
