@@ -241,7 +241,7 @@ def _below(joint: int, above: Ints) -> list[int]:
 
 def _slides(paths: Floats, weights: Floats, up: Floats, fps: float) -> Floats:
     """(f, 3) the displacement δ of points on paths (f, s, 3) that stand with weights (f, s)."""
-    stands = lasting(weights.any(axis=1), fps)
+    stands = lasting(weights.max(axis=1) > 0, fps)
     both = np.minimum(weights[1:], weights[:-1]) * (stands[1:] & stands[:-1])[:, None]
     total, steps = both.sum(axis=1), np.diff(paths, axis=0)
     slide = np.einsum("fs,fsi->fi", both, steps) / np.maximum(total, 1e-300)[:, None]
