@@ -35,7 +35,7 @@ LOW_JOINT = 0.12
 """Height of a foot's joints at rest, over the shape's."""
 NEAR_LIMB = 0.15
 """Distance of a foot from the limb that it goes on from, over the diagonal, at most."""
-PASSES = 2
+PLANTING_PASSES = 2
 """Points of a leg that stand are displaced a little less than its foot."""
 LONGEST_LEG = 4
 """Joints above a foot that its leg has, at most."""
@@ -81,7 +81,7 @@ def planted(motion: Motion, carried: CarriedPoints, up: Floats, floor: float) ->
     rest, heights = motion.skeleton.rest_world[0] @ up, carried.points @ up
     low = rest - heights.min() < LOW_JOINT * np.ptp(heights)
     above, skin = _joined(motion.skeleton.parents, carried, low), carried.outermost()
-    for _ in range(PASSES):
+    for _ in range(PLANTING_PASSES):
         motion = _corrected(motion, skin, above, low, up, floor)
     return motion
 

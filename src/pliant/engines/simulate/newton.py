@@ -38,7 +38,7 @@ DECREASE = 1e-4
 """Share of the decrease that the slope promises that a step has to reach (Armijo)."""
 FEWER_FORCES = 0.5
 """Share of the forces, left after a step, below which Φ does not have to decrease."""
-LAST_SHARES, LEAST_RELIEF = (1.0, 0.5, 0.25, 0.125), 0.1
+LAST_SHARES, LEAST_RELIEVED = (1.0, 0.5, 0.25, 0.125), 0.1
 """Shares of a step that are tried, in contact, where Φ decreases for none; and of the forces, that each has to take."""
 REDUCTION = 0.05
 """Of what is left, by the linear solve of a step."""
@@ -136,7 +136,7 @@ class Descent:
             share *= 0.5
         for share in LAST_SHARES:
             part = self.ahead(share * d)
-            if self._relieves(part, self.left(part), dF, share, 1 - LEAST_RELIEF * share):
+            if self._relieves(part, self.left(part), dF, share, 1 - LEAST_RELIEVED * share):
                 return share
         return 0.0
 
