@@ -64,7 +64,8 @@ def captured(name: str, file: str, bones: str) -> ElasticScene:
     shape, skeleton = pliant.read_mesh(MODELS / name / file), pliant.read_skeleton(MODELS / name / bones)
     run = pliant.read_motion(RUN)
     run = Motion(run.skeleton, run.rotations[1:], run.translations[1:], run.fps)
-    return ElasticScene(shape, skeleton, motion_on(run.resampled(FPS), skeleton, MAPS[name], up="y"))
+    mapped = motion_on(run.resampled(FPS), skeleton, MAPS[name], shape=shape, up="y")
+    return ElasticScene(shape, skeleton, mapped.motion)
 
 
 def swinging(skeleton: Skeleton, degrees: float) -> Motion:

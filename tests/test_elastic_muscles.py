@@ -447,10 +447,16 @@ def test_a_scene_says_muscles(folder: Path, static: bool) -> None:
 def test_activations_of_scenes(folder: Path) -> None:
     (folder / "curves.csv").write_text("triceps,biceps\n" + "".join(f"0,{v}\n" for v in (0, 0.2, 0.4, 0.6, 0.8)))
     (folder / "timed.json").write_text('{"weights": {"biceps": [0.0, 0.8]}, "fps": 2.5}')
-    both = SCENE + '[muscles.triceps]\nname = "upper"\nactivation = 0.0\n'
     for written in ('"curves.csv"', '"timed.json"', "[[0.0, 0.0], [0.4, 0.8]]"):
-        read = scene(folder, ANGLE, f"activation = {written}", text=both)
+        read = scene(folder, ANGLE, f"activation = {written}")  # a column for another muscle does not matter
         assert activations(read.run()) == pytest.approx([0, 0.2, 0.4, 0.6, 0.8]), written
+
+
+def test_values_for_each_frame_are_as_many_as_frames(arm: ElasticBody) -> None:
+    motion = flexing(90, 3)
+    with pytest.raises(InputError, match="activation has 2 values, one a frame; expected 3"):
+        arm.states(motion, muscles=[Muscle("upper", [0.0, 1.0])])
+    arm.states(motion, muscles=[Muscle("upper", [0.0, 1.0, 1.0]), Muscle("fore", [[0.0, 0.0], [9.0, 1.0]])])
 
 
 @pytest.mark.parametrize(
@@ -466,6 +472,11 @@ def test_activations_of_scenes(folder: Path) -> None:
         (ANGLE, 'activation = "no.csv"', r"muscles\.biceps\.activation: .*no\.csv"),
         (ANGLE, 'activation = "zero.csv"', r'muscles\.biceps\.activation: "zero\.csv" never activates it'),
         (
+            ANGLE,
+            'activation = "short.csv"',
+            r'"short\.csv" has 2 rows; expected one for each of the motion\'s 5 frames',
+        ),
+        (
             "centre = [1.3, 0.3, 0.0]\nradius = 0.7",
             'name = "bicep"',
             r"line 25, muscles\.biceps\.name: no vertex group",
@@ -477,6 +488,7 @@ def test_activations_of_scenes(folder: Path) -> None:
 )
 def test_errors_name_the_key(folder: Path, old: str, new: str, words: str) -> None:
     (folder / "zero.csv").write_text("biceps\n0\n0\n")
+    (folder / "short.csv").write_text("biceps\n0\n1\n")
     with pytest.raises(InputError, match=words):
         scene(folder, old, new).prepare()
 
@@ -498,9 +510,13 @@ def test_the_command_line_says_muscles(folder: Path, command_line: Any) -> None:
     for wrong, words in (
         ("upper:joint=hand", '--muscle: no joint is called "hand"'),
         ("uper", "--muscle: no vertex group"),
-        ("upper:tension=0", "is not NAME[:KEY=VALUE,...], such as biceps:joint=forearm"),
-        ("upper:strength=3", "is not NAME"),
-        ("upper:joint=fore,activation=1", "is not NAME"),
+        ("upper:tension=0", 'tension is "0"; expected a positive number'),
+        ("upper:activation=2", 'activation is "2"; expected'),
+        ("upper:strength=3", '"strength=3" has none of the keys activation, joint, tension, direction'),
+        ("upper:joint=fore,tension", '"tension" has none of the keys'),
+        ("upper:joint=fore,joint=upper", "joint is given twice"),
+        ("upper:joint=fore,activation=1", "joint and activation are given"),
+        (":joint=fore", "it has no name; expected NAME[:KEY=VALUE,...], such as biceps:joint=forearm"),
     ):
         code, _, err = command_line(*map(str, base), "--muscle", wrong)
         assert code == 2

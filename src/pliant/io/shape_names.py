@@ -46,10 +46,13 @@ SIDE_SPELLINGS = {
 
 
 class ShapeNames:
-    """The names of a rig's shapes, and which of them another name means."""
+    """The names of a rig's shapes, and which of them another name means.
 
-    def __init__(self, names: Sequence[str]) -> None:
-        self.names = list(names)
+    others: whether columns of tables may be for something else, whatever they are called.
+    """
+
+    def __init__(self, names: Sequence[str], *, others: bool = False) -> None:
+        self.names, self._others = list(names), others
         self._alike = [_numbers(map(spelling, self.names)) for spelling in SPELLINGS]
 
     def __len__(self) -> int:
@@ -63,7 +66,7 @@ class ShapeNames:
         sides = [self._find(f"{name}_{side}") for side in ("left", "right")]
         if None not in sides:
             return tuple(shape for shape in sides if shape is not None)
-        if is_no_shape(name):
+        if self._others or is_no_shape(name):
             return ()
         raise KeyError(self._advice(name))
 

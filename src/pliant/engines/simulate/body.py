@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pliant.core.clips import Pose
-from pliant.core.errors import InputError
+from pliant.core.errors import InputError, about_argument
 from pliant.core.interop import takes_meshes
 from pliant.core.progress import ReportFrames
 from pliant.core.shapes import Mesh, PointCloud, Shape, TetMesh
@@ -335,10 +335,13 @@ class ElasticBody(Displayed):
             damping=damping, drag=drag, friction=friction, self_contact=self_contact, accuracy=accuracy,
             stretch_limit=stretch_limit, pre_roll=pre_roll,
         )  # fmt: skip
-        pace = Pace.of(motion, dt, fps, hold)
+        pace, fibres = Pace.of(motion, dt, fps, hold), self.fibres(muscles, motion.fps)
+        for k, muscle in enumerate(fibres.muscles):
+            with about_argument("muscles", k):
+                muscle.check_frames(len(motion))
         steps = states(
             self, motion, pace, start, resume, following, obstacles, friction or 0.0, self_contact, pre_roll,
-            gravity=gravity, damping=damping, drag=drag, forces=forces, fibres=self.fibres(muscles, motion.fps),
+            gravity=gravity, damping=damping, drag=drag, forces=forces, fibres=fibres,
             accuracy=accuracy, stretch_limit=stretch_limit,
         )  # fmt: skip
         return States(self, motion, pace, steps, report, 0 if resume is None else round(resume.time * pace.fps))

@@ -101,6 +101,13 @@ class Muscle(Value):
                     f'no joint is called "{joint}"; {closest_names(joint, skeleton.names)}', argument=argument
                 )
 
+    def check_frames(self, frames: int) -> None:
+        """Values for each frame have to be as many as a motion has."""
+        given: Any = self.activation
+        if isinstance(given, np.ndarray) and given.ndim == 1 and len(given) != frames:
+            problem = f"activation has {len(given)} values, one a frame; expected {frames}, as many as the motion has"
+            raise InputError(f"{problem}, or keys (k, 2) of seconds and values", argument="activation")
+
     def active(self, time: float, fps: float | None, skeleton: Skeleton, joints: Floats) -> float:
         """The activation at a time in seconds, with joints turned by local rotations (j, 4).
 

@@ -33,8 +33,6 @@ MUSCLE_ROUNDS = 20
 """With muscles, in which it is solved again, at most: each leaves about a seventh of what the last has left."""
 VOLUME_LIMITS = (0.7, 1.3)
 """Of a body, over that at rest, beyond which its flesh has failed."""
-LARGEST_INVERTED = 0.05
-"""Share of quadrature points, turned inside out, beyond which it has."""
 
 
 def failure_of(volume: float, inverted: int, points: int) -> str:
@@ -42,7 +40,7 @@ def failure_of(volume: float, inverted: int, points: int) -> str:
     remedy = "use stiffer flesh (young), more damping or a slower motion"
     if not VOLUME_LIMITS[0] <= volume <= VOLUME_LIMITS[1]:
         return f"the volume is {100 * volume:.0f} % of that at rest; {remedy}"
-    if inverted > LARGEST_INVERTED * points:
+    if inverted:
         return f"{inverted:,} of {points:,} quadrature points are turned inside out; {remedy}"
     return ""
 

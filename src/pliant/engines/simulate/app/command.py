@@ -178,15 +178,22 @@ def _region(text: str) -> dict[str, Any]:
 def _muscle(text: str) -> tuple[str, dict[str, Any]]:
     """A table of muscles, with its name: from NAME:KEY=VALUE,..., or NAME alone."""
     name, _, values = text.rpartition(":") if "=" in text else (text, "", "")
-    try:
-        table = dict(_pair(pair, MUSCLE_KINDS) for pair in values.split(",") if pair)
-        if not name.strip() or {"joint", "activation"} <= set(table):
-            raise ValueError(text)
-    except (ValueError, Misfit) as error:
-        why = f" ({error})" if isinstance(error, Misfit) else ""
-        raise argparse.ArgumentTypeError(
-            f'"{text}" is not {MUSCLE_SYNTAX}, such as biceps:joint=forearm{why}'
-        ) from None
+    problem, table = "" if name.strip() else "it has no name", dict[str, Any]()
+    for pair in (word for word in values.split(",") if word and not problem):
+        key, equals, value = (word.strip() for word in pair.partition("="))
+        if key not in MUSCLE_KINDS or not equals:
+            problem = f'"{pair.strip()}" has none of the keys {", ".join(MUSCLE_KINDS)}'
+        elif key in table:
+            problem = f"{key} is given twice"
+        else:
+            try:
+                table[key] = parse_word(MUSCLE_KINDS[key], value)
+            except Misfit as misfit:
+                problem = f'{key} is "{value}"; {misfit}'
+    if {"joint", "activation"} <= set(table):
+        problem = "joint and activation are given, and both say how much of it acts; leave out one of them"
+    if problem:
+        raise argparse.ArgumentTypeError(f'"{text}": {problem}; expected {MUSCLE_SYNTAX}, such as biceps:joint=forearm')
     if "joint" in table:
         table["activation"] = {"joint": table.pop("joint")}
     return name.strip(), {**typed_region(name), **table}

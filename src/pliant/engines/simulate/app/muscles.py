@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pliant.app.scene.located_toml import KeyPath, TomlText
@@ -12,8 +13,11 @@ from pliant.app.scene.media import from_scene
 from pliant.app.scene.regions import LOCATOR_PAIRS, LOCATORS, read_region, region_keys
 from pliant.app.scene.schema import FileName, Key, ListOf, Named, Record, Text, option_keys
 from pliant.core.options import DIRECTION, Either, Number, Row
+from pliant.core.skeleton import Motion
 from pliant.engines.simulate.options import MuscleOptions
-from pliant.io.weights import read_weights
+from pliant.io.shape_names import ShapeNames
+from pliant.io.source import Source
+from pliant.io.weight_tables import WEIGHT_TABLES, read_table
 
 if TYPE_CHECKING:
     from pliant.engines.simulate.muscles import Activation, Muscle
@@ -60,8 +64,8 @@ MUSCLES_KEY = Key(
 )
 
 
-def read_muscles(text: TomlText, tables: Mapping[str, dict[str, Any]], fps: float) -> list[Muscle]:
-    """The muscles of a scene. fps: of its motion."""
+def read_muscles(text: TomlText, tables: Mapping[str, dict[str, Any]], motion: Motion) -> list[Muscle]:
+    """The muscles of a scene. motion: what moves its bones."""
     from pliant.engines.simulate.muscles import Muscle
 
     made = []
@@ -70,12 +74,12 @@ def read_muscles(text: TomlText, tables: Mapping[str, dict[str, Any]], fps: floa
         anywhere = not any(table[key] for key in LOCATORS)
         region = read_region(text, table | {"name": name} if anywhere else table, path)
         with text.about(path, {(key,): (*path, key) for key in (*MUSCLE_RECORD.keys, "angles")}):
-            act = _activation(text, table["activation"], name, list(tables), (*path, "activation"), fps)
+            act = _activation(text, table["activation"], name, list(tables), (*path, "activation"), motion)
             made.append(Muscle(region, act, table["direction"], table["tension"], name))
     return made
 
 
-def _activation(text: TomlText, given: Any, name: str, names: list[str], path: KeyPath, fps: float) -> Activation:
+def _activation(text: TomlText, given: Any, name: str, names: list[str], path: KeyPath, motion: Motion) -> Activation:
     from pliant.engines.simulate.muscles import Flexion
 
     if isinstance(given, dict):
@@ -84,10 +88,16 @@ def _activation(text: TomlText, given: Any, name: str, names: list[str], path: K
     if not isinstance(given, str):
         return given
     with text.about(path):
-        table = read_weights(from_scene(text, given), names)
+        source = Source(Path(from_scene(text, given)))
+        if source.suffix not in WEIGHT_TABLES:
+            raise source.error(f"is no table; expected one of {' '.join(WEIGHT_TABLES)}")
+        table = read_table(source, ShapeNames(names, others=True))
     if not table.values[:, names.index(name)].any():
         raise text.error(f'"{given}" never activates it: it has no column "{name}", or only zeros in it', path)
-    return table if table.fps else table.resampled(fps)
+    if table.fps is None and len(table) != len(motion):
+        expected = f"expected one for each of the motion's {len(motion)} frames, or a column of seconds"
+        raise text.error(f'"{given}" has {len(table)} rows; {expected}', path)
+    return table if table.fps else table.resampled(motion.fps)
 
 
 def muscle_keys(muscles: list[Muscle]) -> dict[KeyPath, KeyPath]:

@@ -346,7 +346,7 @@ def read_elastic(
     regions = [_region(text, entry, ("regions", k), material) for k, entry in enumerate(table["regions"])]
     rigid, soft = ([k for k, region in enumerate(regions) if region[2] is how] for how in (True, False))
     layers = [k for k in range(len(regions)) if k not in rigid]
-    muscles = read_muscles(text, table["muscles"], mapped.motion.fps)
+    muscles = read_muscles(text, table["muscles"], mapped.motion)
     with text.about(("shape",), ARGUMENT_KEYS):
         return ElasticScene(
             shape,
