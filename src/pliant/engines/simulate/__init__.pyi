@@ -5,5 +5,6 @@ from .body import ElasticBody as ElasticBody, ElasticPose as ElasticPose
 from .dynamics import BodyState as BodyState
 from .material import Material as Material
 from .muscles import Flexion as Flexion, Muscle as Muscle
+from .reduced import ReducedBody as ReducedBody
 from .rod import Rod as Rod, RodPose as RodPose
 from .simulation import Simulation as Simulation

@@ -65,6 +65,7 @@ from pliant.geometry.regions import Region
 if TYPE_CHECKING:
     from pliant.contact.solids import HalfSpace
     from pliant.engines.simulate.contacts import ContactSurface
+    from pliant.engines.simulate.reduced import ReducedBody
 
 LARGEST_SIZE = 1e9
 """Diagonal up to which volumes times stiffnesses are numbers in single precision, in which steps are solved."""
@@ -234,6 +235,12 @@ class ElasticBody(Displayed):
     def leash(self) -> Floats:
         """(free,) stiffness of the springs from nodes to where the bones would carry them."""
         return self.mass[: self.nodes.free] * self._leash_rates
+
+    def reduced(self, modes: int = 60) -> ReducedBody:
+        """The same body in so many of its eigenmodes, for live use."""
+        from pliant.engines.simulate.reduced import ReducedBody
+
+        return ReducedBody(self, modes)
 
     def __repr__(self) -> str:
         return f"ElasticBody({self.shape!r}, {self.skeleton!r}, {self.nodes.free} nodes)"
@@ -407,6 +414,10 @@ class ElasticBody(Displayed):
         """(vertices, 3) the shape's points at a moment, in contact where it is."""
         points = self.embed(state.nodes)
         return points if state.contact is None else self.contact_surface.spread(state.contact.x, points)
+
+    def carried_points(self, state: BodyState) -> Floats:
+        """(vertices, 3) the shape's points where the bones alone would carry them."""
+        return self.embed(state.carried)
 
     @cached_property
     def contact_surface(self) -> ContactSurface:

@@ -95,7 +95,7 @@ class BoneSamples(Value):
     def chosen(self, which: Ints) -> BoneSamples:
         """Some of them."""
         columns: dict[str, Any] = {name: locked(getattr(self, name)[which]) for name in COLUMNS}
-        return replace(self, **columns)
+        return replace(self, **columns, skin=None if self.skin is None else self.skin[which])
 
     def with_points(self, points: Floats, bone: Ints, areas: Floats, radii: Floats) -> BoneSamples:
         """These, and then points (k, 3) that move rigidly with bones (k,)."""

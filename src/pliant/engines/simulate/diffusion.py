@@ -63,6 +63,13 @@ class RotationWeights(Value):
         sparse = csr_array(bounded(table))
         return cls(*(locked(a) for a in (sparse.indptr.astype(np.int64), sparse.indices.astype(np.int32), sparse.data)))
 
+    def chosen(self, which: Ints) -> RotationWeights:
+        """Those of some points."""
+        count = np.diff(self.start)[which]
+        start = np.concatenate([[0], np.cumsum(count)])
+        entry = np.arange(start[-1]) + np.repeat(self.start[which] - start[:-1], count)
+        return RotationWeights(locked(start), locked(self.bone[entry]), locked(self.weight[entry]))
+
     def quaternions(self, quaternions: Floats) -> Floats:
         """(p, 4) unit quaternions for those of the bones (b, 4), whose signs have to be consistent."""
         out = np.empty((len(self), 4))

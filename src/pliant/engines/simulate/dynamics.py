@@ -51,7 +51,7 @@ from pliant.engines.simulate.multigrid import Preconditioner
 from pliant.engines.simulate.newton import limited
 from pliant.engines.simulate.options import SimulateOptions, StaticOptions, StretchLimit
 from pliant.engines.simulate.stages import Known, Stage, backward
-from pliant.engines.simulate.statics import failure_of, leash_energy
+from pliant.engines.simulate.statics import balanced, failure_of, leash_energy
 from pliant.engines.simulate.strain_limits import StrainLimits
 from pliant.engines.simulate.warping import UNSTRAINED, Singles
 
@@ -219,6 +219,18 @@ class Stepper:
         begun = self._begun(time, x, frames, None if following else none, contact)
         return self._state(replace(begun, in_contact=in_contact))
 
+    def begin(
+        self, frames: Frames, *, time: float = 0.0, following: bool = True, path: Frames | None = None
+    ) -> BodyState:
+        """The static shape at the first frame; the arguments are those of `start`."""
+        body, posed = self.body, self.body.posed(frames, 0)
+        pull = partial(self.fibres.contraction, time, frames.joints[0], posed.R)
+        static = balanced(
+            posed, body.carried(frames, 0), self.weight, pull, body.leash, body.static, self.limits, StaticOptions()
+        )
+        state = self.start(static.x, frames, following=following, time=time, path=path)
+        return replace(state, converged=state.converged and static.converged)
+
     def restart(self, state: BodyState, frames: Frames) -> BodyState:
         """A state of another motion or other forces, with the rates that it has under these."""
         begun = self._begun(state.time, state.nodes, frames, state.velocity, state.contact)
@@ -245,14 +257,14 @@ class Stepper:
         body, free = self.body, self.body.nodes.free
         times = np.array([0.0, GAMMA * self.h, self.h])[: len(frames.quaternions)]
         carried = [body.carried(frames, k) for k in range(len(times))]
-        rate = _rate(carried, times)
+        rate = rate_of(carried, times)
         velocity = rate[:free] if velocity is None else velocity
         R, strains = [body.posed(frames, k).R for k in range(len(times))], []
         for moved, R_frame, after in zip(carried, R, times, strict=True):
             moving = moved.copy()
             moving[:free] = x[:free] + after * velocity
             strains.append(body.operator.strains(moving, R_frame)[0])
-        strain_rate = _rate(strains, times)
+        strain_rate = rate_of(strains, times)
         pull = self.fibres.contraction(time, frames.joints[0], R[0], x)
         force = self._load(time, x) + pull.load - self.drag * self.mass * (velocity - rate[:free])
         force -= self.leash * ((x - carried[0])[:free] + self.damping * (velocity - rate[:free]))
@@ -441,7 +453,7 @@ class Stepper:
         return state
 
 
-def _rate(values: list[Floats], times: Floats) -> Floats:
+def rate_of(values: list[Floats], times: Floats) -> Floats:
     """The rate at the first of three moments, of the parabola through them; 0 if there is only one."""
     if len(values) < 3:
         return np.zeros_like(values[0])

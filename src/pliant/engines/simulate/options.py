@@ -57,7 +57,7 @@ class SimulateOptions(Options):
     pre_roll: float = option(
         0.0, NOT_NEGATIVE,
         "how long before the clip bones take from rest to the first pose; 0: flesh starts at rest in that pose",
-        "seconds", slider=(0.0, 3.0), group=MOTION_GROUP, needs=("inertia",), label="Pre-roll",
+        "seconds", slider=(0.0, 3.0), group=MOTION_GROUP, needs=("inertia", "nodes"), label="Pre-roll",
     )  # fmt: skip
     young: float = option(
         1e5, MATERIAL_NUMBER, "Young's modulus", "pascals", default_text="1e5, soft flesh", slider=(1e3, 1e7),
@@ -102,19 +102,23 @@ class SimulateOptions(Options):
     friction: float | None = option(
         None, NOT_NEGATIVE, "Coulomb's coefficient on obstacles",
         default_text=f"0, or with a ground {GROUND_FRICTION:g}", slider=(0.0, 1.0),
-        group=CONTACT_GROUP, needs=("inertia", "obstacles"), folder=OBSTACLES_FOLDER,
+        group=CONTACT_GROUP, needs=("inertia", "nodes", "obstacles"), folder=OBSTACLES_FOLDER,
     )  # fmt: skip
     ground: bool = option(
         False, Flag(), "whether it stands on a floor, with friction, where its motion stands", group=CONTACT_GROUP,
-        needs=("inertia",), folder=OBSTACLES_FOLDER, label="On the ground",
+        needs=("inertia", "nodes"), folder=OBSTACLES_FOLDER, label="On the ground",
     )  # fmt: skip
     self_contact: bool = option(
-        False, Flag(), "whether flesh keeps clear of itself", group=CONTACT_GROUP, needs=("inertia",),
+        False, Flag(), "whether flesh keeps clear of itself", group=CONTACT_GROUP, needs=("inertia", "nodes"),
         folder=OBSTACLES_FOLDER, label="Not through itself",
     )  # fmt: skip
     nodes: int = option(
         3000, Whole(50, 1_000_000), "points that carry the deformation", slider=(300, 10_000), group=SOLVER_GROUP,
         overrides=True, folder=MATERIAL_FOLDER, label="Detail",
+    )  # fmt: skip
+    modes: int | None = option(
+        None, Whole(4, 500), "eigenmodes to simulate in, such as 60: a quick preview, without contact and muscles",
+        default_text="all nodes move freely", group=SOLVER_GROUP, needs=("inertia",), folder=None,
     )  # fmt: skip
     dt: float = option(
         1 / 60, Number(1e-7, expected="a number above 1e-7"), "the longest step", "seconds", default_text="1/60",
@@ -127,7 +131,7 @@ class SimulateOptions(Options):
     )  # fmt: skip
     accuracy: float = option(
         1e-2, Number(0, 1, "a number above 0 and below 1"), "what a step's solve may lack, over what the step changes",
-        slider=(1e-5, 0.1), group=SOLVER_GROUP, needs=("inertia",),
+        slider=(1e-5, 0.1), group=SOLVER_GROUP, needs=("inertia", "nodes"),
     )  # fmt: skip
 
 
@@ -184,6 +188,8 @@ def idle(given: Mapping[str, Any]) -> Iterator[Conflict]:
     lacking = {}
     if given.get("static"):
         lacking["inertia"] = "static leaves out inertia; leave out one of them"
+    if given.get("modes"):
+        lacking["nodes"] = "modes leave it out; leave out one of them"
     if not given.get("obstacles") and not given.get("ground"):
         lacking["obstacles"] = "it acts on obstacles, and there are none"
     return SimulateOptions.idle(given, lacking)

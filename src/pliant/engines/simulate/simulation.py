@@ -10,7 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -26,12 +26,12 @@ from pliant.core.values import locked
 from pliant.engines.simulate.bones import Frames
 from pliant.engines.simulate.dynamics import GAMMA, BodyState, Forces, Stepper, checked_forces
 from pliant.engines.simulate.jumps import Jump, find_jumps, jump_notes, rigid_step
-from pliant.engines.simulate.options import SimulateOptions, StaticOptions
+from pliant.engines.simulate.options import SimulateOptions
 from pliant.engines.simulate.pre_roll import pre_roll_poses
-from pliant.engines.simulate.statics import balanced
 
 if TYPE_CHECKING:
     from pliant.engines.simulate.body import ElasticBody
+    from pliant.engines.simulate.reduced import ReducedBody, ReducedStepper
 
 EARLY = 1e-6
 """Of a step or frame, that a moment may be early."""
@@ -180,11 +180,9 @@ def states(
     """The state at every frame of a clip; the last one has a `problem` if it cannot go on."""
     from pliant.engines.simulate.contacts import make_collisions
 
-    jumps = jumps_of(body, motion)
-    poses = pace.poses(motion, [jump.frame for jump in jumps])
     collisions = make_collisions(body, obstacles, friction, pace.fps, self_contact)
     stepper = Stepper(body, pace.step, collisions=collisions, **options)
-    player = Player(stepper, poses, {pace.step_at(jump.frame, motion): jump for jump in jumps})
+    player = player_of(stepper, motion, pace)
 
     def first() -> BodyState:
         if resume is not None:
@@ -193,27 +191,35 @@ def states(
             begun = stepper.restart(start, player.frames)
             return begun if collisions is None else collisions.measured(begun)
         if pre_roll > 0:
-            before_cut = jumps[0].frame if jumps else len(motion)
+            before_cut = min((jump.frame for jump in jumps_of(body, motion)), default=len(motion))
             shown = replace(
                 motion, rotations=motion.rotations[:before_cut], translations=motion.translations[:before_cut]
             )
             return _rolled(body, shown, pace, max(round(pre_roll / pace.step), 2), player)
         return player.begun(0, following=following)
 
-    return _stepped(player, pace, first, _steps_until(resume, pace, motion))
+    return stepped(player, pace, first, _steps_until(resume, pace, motion))
 
 
-def jumps_of(body: ElasticBody, motion: Motion) -> list[Jump]:
+def jumps_of(body: ElasticBody | ReducedBody, motion: Motion) -> list[Jump]:
     """The jumps of a motion of the body's joints."""
     frames = body.bones.posed(motion.rotations, motion.translations)
     return find_jumps(body.bones, frames, motion.fps, body.diagonal)
+
+
+def player_of(stepper: Stepper | ReducedStepper, motion: Motion, pace: Pace) -> Player:
+    """A motion, with its jumps, for a stepper."""
+    jumps = jumps_of(stepper.body, motion)
+    poses = pace.poses(motion, [jump.frame for jump in jumps])
+    return Player(stepper, poses, {pace.step_at(jump.frame, motion): jump for jump in jumps})
 
 
 @dataclass(frozen=True, eq=False)
 class Player:
     """Steps through the frames of a skeleton, of which some are jumps."""
 
-    stepper: Stepper
+    stepper: Any
+    """A `Stepper` or a `ReducedStepper`."""
     poses: Poses
     """The beginning, and the ends of both stages of every step."""
     jumps: Mapping[int, Jump]
@@ -241,15 +247,8 @@ class Player:
 
     def begun(self, k: int, *, following: bool = True, time: float = 0.0) -> BodyState:
         """The static shape after step k, moving with the bones or at rest."""
-        body, posed = self.stepper.body, self.stepper.body.posed(self.frames, 2 * k)
-        pull = partial(self.stepper.fibres.contraction, time, self.frames.joints[2 * k], posed.R)
-        static = balanced(
-            posed, body.carried(self.frames, 2 * k), self.stepper.weight, pull, body.leash,
-            body.static, self.stepper.limits, StaticOptions(),
-        )  # fmt: skip
         path = self.stepper.body.bones.posed(*self._path(k)) if self.stepper.passes_itself else None
-        state = self.stepper.start(static.x, self._ahead(k), following=following, time=time, path=path)
-        return replace(state, converged=state.converged and static.converged)
+        return self.stepper.begin(self._ahead(k), following=following, time=time, path=path)
 
     def _path(self, k: int) -> Poses:
         """From rest to the pose after step k. A single root is there from the beginning: the shape is moved rigidly."""
@@ -295,7 +294,7 @@ def _steps_until(resume: BodyState | None, pace: Pace, motion: Motion) -> int:
     return done
 
 
-def _stepped(player: Player, pace: Pace, first: Callable[[], BodyState], done: int) -> Iterator[BodyState]:
+def stepped(player: Player, pace: Pace, first: Callable[[], BodyState], done: int = 0) -> Iterator[BodyState]:
     """The states of frames, from that after `done` steps."""
     state = first()
     since: list[BodyState] = []
@@ -328,7 +327,8 @@ def _worst(steps: list[BodyState]) -> BodyState:
 class States(Iterator[BodyState]):
     """The states at the frames of a clip, each as soon as it is known."""
 
-    body: ElasticBody
+    body: Any
+    """An `ElasticBody` or a `ReducedBody`, whose states these are."""
     motion: Motion
     pace: Pace
     steps: Iterator[BodyState]
@@ -359,7 +359,7 @@ class States(Iterator[BodyState]):
                 warnings.warn(f"{stopped}; the frames before are kept", StoppedWarning, stacklevel=4)
                 if not kept:  # not even at rest: as the bones alone carry it
                     kept.append(state)
-                    points.append(body.embed(state.carried))
+                    points.append(body.carried_points(state))
                 break
             kept.append(state)
             points.append(body.points_of(state))
@@ -402,5 +402,6 @@ def check_start(body: ElasticBody, start: Any, name: str = "start") -> None:
 
 
 __all__ = [
-    "BodyState", "Forces", "Pace", "Simulation", "States", "check_forces", "check_motion", "check_start", "states",
+    "BodyState", "Forces", "Pace", "Simulation", "States", "check_forces", "check_motion", "check_start", "player_of",
+    "states", "stepped",
 ]  # fmt: skip

@@ -85,15 +85,12 @@ class StrainLimits:
 
         limit: the share by which it may be stretched. whole: (q,) where there are limits.
         """
-        walls = [] if limit == "none" else [*_lower(limit), 1 + ONSET * limit, 1 + limit]
         inner, ones = operator.inner, locked(np.ones((len(operator.weights), 2)))
-        return cls(inner, len(operator.mu), locked(np.array(walls)), ones, whole * inner.mu)
+        return cls(inner, len(operator.mu), limit_walls(limit), ones, whole * inner.mu)
 
     def imposed(self, carried: Floats) -> StrainLimits:
         """Those of flesh whose nodes bones carry to (n, 3)."""
-        sigma = self.stretches(carried)
-        least = np.clip(sigma[:, 2], LEAST_IMPOSED, 1.0)
-        most = np.clip(np.maximum(sigma[:, 0], 1 / least), 1.0, MOST_IMPOSED)
+        least, most = imposed_ranges(self.stretches(carried)).T
         return replace(self, bones=np.stack([-self._around(-least), self._around(most)], axis=1))
 
     def _around(self, values: Floats) -> Floats:
@@ -159,6 +156,17 @@ class StrainLimits:
         frames = np.empty((len(active), 27), np.float32)
         kernels.limits_curvatures(stressed.F, self._ranges, self.stiffness, active, frames)
         return active, slot, frames
+
+
+def limit_walls(limit: StretchLimit) -> Floats:
+    """(4,) the `walls` of a limit of stretch; (0,) if there is none."""
+    return locked(np.array([] if limit == "none" else [*_lower(limit), 1 + ONSET * limit, 1 + limit]))
+
+
+def imposed_ranges(sigma: Floats) -> Floats:
+    """(q, 2) the smallest and the largest stretch that bones impose, of flesh with stretches (q, 3) that they carry."""
+    least = np.clip(sigma[:, 2], LEAST_IMPOSED, 1.0)
+    return np.stack([least, np.clip(np.maximum(sigma[:, 0], 1 / least), 1.0, MOST_IMPOSED)], axis=1)
 
 
 def _lower(limit: float) -> tuple[float, float]:

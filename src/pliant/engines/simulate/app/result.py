@@ -62,7 +62,7 @@ class SimulateRun(EngineRun):
     @property
     def dynamic(self) -> bool:
         """Whether it moves by inertia, and is not at rest in every frame."""
-        return all(isinstance(frame, BodyState) for frame in self.frames)
+        return not any(isinstance(frame, ElasticPose) for frame in self.frames)
 
     def measured(self, name: str) -> Floats:
         """(frames,) volume, energy, kinetic, inverted, iterations, penetration or contacts."""

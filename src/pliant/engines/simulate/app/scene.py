@@ -38,6 +38,7 @@ from pliant.engines.simulate.app.muscles import muscle_keys, read_muscles
 from pliant.engines.simulate.app.scene_keys import MATERIAL_KEYS, SIMULATE
 from pliant.engines.simulate.bracing import motion_accelerations
 from pliant.engines.simulate.options import GROUND_FRICTION, SimulateOptions
+from pliant.engines.simulate.reduced import ReducedBody
 from pliant.engines.simulate.simulation import Pace, StoppedWarning
 from pliant.geometry.axes import SignedAxis, Up, axis_name, up_axis, up_vector
 from pliant.geometry.body_plan.bodies import OrientedBody
@@ -99,6 +100,9 @@ class ElasticScene(EngineScene):
         if self.static and self.obstacles:
             problem = "obstacles need inertia to give way with; leave them out, or do without static"
             raise InputError(problem, argument="obstacles")
+        for name in ("obstacles", "muscles"):
+            if self.options.modes and getattr(self, name):
+                raise InputError(f"{name} do not act on eigenmodes; leave them out, or do without modes", argument=name)
 
     @property
     def static(self) -> bool:
@@ -154,7 +158,7 @@ class ElasticScene(EngineScene):
             made.gravity(self.pull)
             if self.static:
                 made.fibres(self.pulling)
-            else:
+            elif self.options.modes is None:
                 self.states(made)
         return made
 
@@ -185,7 +189,7 @@ class ElasticScene(EngineScene):
 
     def states(self, body: ElasticBody) -> Iterator[BodyState]:
         """Of dynamics, the state at every frame as soon as it is known; the last has a problem if it cannot go on."""
-        return body.states(self.driving(body), **self._arguments(body))
+        return self._moving(body).states(self.driving(body), **self._arguments(body))
 
     def driving(self, body: ElasticBody) -> Motion:
         """The motion, with its feet planted where there is a ground."""
@@ -194,8 +198,14 @@ class ElasticScene(EngineScene):
     def _ground(self, body: ElasticBody) -> HalfSpace:
         return body.ground(self.motion, up_vector(up_axis(self.shape, self.up)))
 
+    def _moving(self, body: ElasticBody) -> ElasticBody | ReducedBody:
+        """What is simulated."""
+        return body if self.options.modes is None else body.reduced(self.options.modes)
+
     def _arguments(self, body: ElasticBody) -> dict[str, Any]:
-        """Of `ElasticBody.simulate`."""
+        """Of `ElasticBody.simulate`, or that of a reduced body."""
+        if self.options.modes is not None:
+            return self.options.taken_by(ReducedBody.simulate) | {"gravity": self.pull}
         own = {"gravity": self.pull, "muscles": self.pulling}
         return self.options.taken_by(ElasticBody.simulate) | own | self.surroundings(body)
 
@@ -239,7 +249,7 @@ class ElasticScene(EngineScene):
     def _simulated(self, body: ElasticBody, report: ReportFrames | None) -> Moved:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", StoppedWarning)  # the result says so
-            found = body.simulate(self.driving(body), report=report, **self._arguments(body))
+            found = self._moving(body).simulate(self.driving(body), report=report, **self._arguments(body))
         return Moved(body, found, found.states, found.stopped, found.notes)
 
 

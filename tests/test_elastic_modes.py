@@ -1,0 +1,119 @@
+"""Bodies in a few eigenmodes: what is exact, how near they are to the whole body, and what is refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from pliant import ElasticBody, Material, Mesh, Motion, Skeleton, gallery
+from pliant.core import rotations
+from pliant.core.errors import InputError
+from pliant.engines.simulate import ReducedBody, reduced
+from pliant.engines.simulate.reduced import eigenmodes, modal_derivatives
+from test_elastic_integration import LENGTH, box, still, swaying
+
+
+@pytest.fixture(scope="module")
+def bar() -> ElasticBody:
+    """A bar of which a third has a bone."""
+    bone = Skeleton.from_positions([[0.1, 0.5, 0.5], [1.9, 0.5, 0.5]], [-1, 0])
+    return ElasticBody(Mesh(*box(0, LENGTH)), bone, material=Material(young=2e6, poisson=0.3), nodes=500)
+
+
+@pytest.fixture(scope="module")
+def few(bar: ElasticBody) -> ReducedBody:
+    return bar.reduced(24)
+
+
+def nodding(body: ElasticBody, fps: int, seconds: float, degrees: float) -> Motion:
+    """The bone about its head, from a stand."""
+    motion = still(body, seconds, fps)
+    t = np.arange(len(motion)) / fps
+    turn = rotations.from_axis_angle([0.0, 0.0, 1.0], np.radians(degrees) * np.sin(2 * np.pi * t) ** 2)
+    turns = motion.rotations.copy()
+    turns[:, 0] = rotations.multiply(turns[:, 0], turn)
+    return replace(motion, rotations=turns)
+
+
+def far(one, other) -> float:
+    return float(np.linalg.norm(one.points - other.points, axis=2).max()) / one.shape.diagonal
+
+
+def test_modes_are_those_of_the_assembled_matrices(bar):
+    from scipy.sparse import diags
+    from scipy.sparse.linalg import eigsh
+
+    omega, shapes = eigenmodes(bar, 8)
+    free = bar.nodes.free
+    K, mass = bar.operator.rest_stiffness()[: 3 * free, : 3 * free], np.repeat(bar.mass[:free], 3)
+    squares = eigsh(K.tocsc(), 8, diags(mass).tocsc(), sigma=0, return_eigenvectors=False)
+    np.testing.assert_allclose(omega, np.sqrt(np.sort(squares)), rtol=2e-3)
+    flat = shapes.reshape(3 * free, -1)
+    np.testing.assert_allclose(flat.T @ (mass[:, None] * flat), np.eye(8), atol=1e-5)
+
+
+def test_a_modal_derivative_shortens_a_bar_that_swings(bar):
+    """As a bar swings to a side by an angle a, its tip comes back by about a²: the second order of a rotation."""
+    omega, shapes = eigenmodes(bar, 2)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reduced, "PAIRED", 1)
+        back = modal_derivatives(bar, omega, shapes, 1)[:, :, 0]
+    tip = np.argmax(bar.nodes.points[: bar.nodes.free, 0])
+    along, across = np.abs(back[:, 0]), np.abs(back[:, 1:])
+    assert along[tip] > 5 * across[tip].max()
+    assert along[tip] > 0.8 * along.max()
+
+
+def test_a_rigid_motion_is_exact(few):
+    motion = still(few.body, 0.3, 30)
+    places = motion.translations.copy()
+    places[:, 0] += np.arange(len(motion))[:, None] / 30 * np.array([3.0, -2.0, 1.0])
+    clip = few.simulate(replace(motion, translations=places), damping=0.05, drag=2.0)
+    np.testing.assert_allclose(clip.points[-1], few.shape.points + 0.3 * np.array([3.0, -2.0, 1.0]), atol=1e-4)
+    turn = rotations.from_axis_angle([0.0, 0.0, 1.0], 2.0)
+    turned = few.skeleton.pose({few.skeleton.names[0]: turn})
+    exact = few.body.pose(turned).points
+    np.testing.assert_allclose(few.pose(turned).points, exact, atol=1e-3 * few.diagonal)
+
+
+@pytest.mark.parametrize("limit", ["none", 0.5])
+def test_a_bar_that_nods_moves_as_the_whole_body_does(few, limit):
+    """Limits act in it: they change where the tip is by 0.7 % of the diagonal."""
+    motion = nodding(few.body, 60, 0.5, 6.0)
+    whole, clip = (body.simulate(motion, gravity=0.5, stretch_limit=limit) for body in (few.body, few))
+    swing = max(float(np.abs(state.nodes - state.carried).max()) for state in whole.states) / few.diagonal
+    assert swing > 0.1
+    assert far(clip, whole) < (0.001 if limit == "none" else 0.006)
+    assert clip.converged
+    np.testing.assert_allclose(clip.measured("volume"), whole.measured("volume"), atol=0.02)
+
+
+def test_steps_are_of_second_order(few):
+    motion = nodding(few.body, 960, 0.25, 6.0)
+    clips = [few.simulate(motion, dt=1 / rate, fps=20, stretch_limit="none") for rate in (60, 120, 240, 480)]
+    exact = clips[-1].points + (clips[-1].points - clips[-2].points) / 3
+    errors = [float(np.abs(clip.points - exact).max()) for clip in clips[:-1]]
+    assert (np.log2(np.array(errors[:-1]) / errors[1:]) > 1.7).all()
+
+
+def test_a_creature_moves_as_the_whole_body_does():
+    body = ElasticBody(gallery.dinosaur(1000).base, gallery.dinosaur_skeleton(), nodes=700)
+    motion: Motion = swaying(body.skeleton, 60, 0.5)
+    assert far(body.reduced(40).simulate(motion), body.simulate(motion)) < 0.02
+
+
+def test_points_that_stand_for_others_have_positive_weights(few):
+    for weights, whole in ((few._mass.weights, few.body.mass.sum()), (few._strains.weights, few.body.volume)):
+        assert (weights >= 0).all()
+        assert weights.sum() == pytest.approx(whole, rel=0.1)
+
+
+def test_what_is_wrong_is_refused(few):
+    with pytest.raises(InputError, match="modes is 2; expected a whole number"):
+        few.body.reduced(2)
+    with pytest.raises(InputError, match="modes is 400, of a body of 500 nodes; expected at most 300"):
+        few.body.reduced(400)
+    with pytest.raises(InputError, match="expected a Motion"):
+        few.simulate(3)
