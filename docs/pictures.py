@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from pliant import Blendshapes, Shapes, gallery, render
+from pliant import Animation, Blendshapes, ElasticBody, Material, Motion, Shapes, Skeleton, gallery, render, rotations
 from pliant.app.demo import BODIES, EXHIBITS, TRANSFERS
 from pliant.app.demo.bodies import sheet as body_sheet
 from pliant.app.demo.exhibits import Exhibit
@@ -137,6 +137,24 @@ def muscles() -> None:
     save(render.contact_sheet(rows, frames=4, columns=4, size=(310, 240), view=(10, 12)), "muscles.png")
 
 
+def sliding() -> None:
+    """A bar whose middle is twisted, with skin that sticks and with skin that slides."""
+    mesh = gallery.cylinder(12_000, radius=0.6, height=4, rounding=0.3)
+    angle = np.arctan2(mesh.points[:, 2], mesh.points[:, 0])
+    stripe = (np.floor(6 * angle / np.pi) % 2)[:, None]
+    colours = stripe * [0.35, 0.08, 0.05] + (1 - stripe) * [0.85, 0.6, 0.45]
+    mesh = replace(mesh, attributes={"color": colours})
+    bones = Skeleton.from_positions([[0, y, 0] for y in (-1.9, -0.6, 0.6, 1.9)], [-1, 0, 1, 2])
+    turn = rotations.from_axis_angle([0.0, 1.0, 0.0], np.radians([0.0, 22.0, 45.0]))
+    turns = np.repeat(bones.rest_rotations[None], 3, axis=0)
+    turns[:, 1], turns[:, 2] = turn, rotations.inverse(turn)
+    motion, rows = Motion(bones, turns, np.repeat(bones.offsets[None], 3, axis=0), 30.0), {}
+    for name, skin in (("skin that sticks", 0.0), ("skin that slides", 0.12)):
+        body = ElasticBody(mesh, bones, material=Material(sliding=skin), nodes=6000)
+        rows[name] = Animation(mesh, np.stack([body.pose(pose).points for pose in motion]), 30.0)
+    save(render.contact_sheet(rows, frames=3, columns=3, size=(260, 260), view=(20, 10)), "sliding.png")
+
+
 def posed() -> None:
     """The poses of each shape of the gallery."""
     for name, columns in (
@@ -163,7 +181,11 @@ def gallop() -> None:
 
 PICTURES = {
     draw.__name__: draw
+<<<<<<< HEAD
     for draw in (overview, blend, contact, transfer, simulate, muscles, others, posed, gallop, tutorials)
+=======
+    for draw in (overview, blend, contact, transfer, simulate, muscles, sliding, others, posed, gallop)
+>>>>>>> c2535f9 (Let skin slide over the flesh below it)
 }
 
 

@@ -56,6 +56,7 @@ from pliant.engines.simulate.simulation import (
     check_start,
     states,
 )
+from pliant.engines.simulate.sliding import sliding
 from pliant.engines.simulate.statics import Balance, balanced, failure_of
 from pliant.engines.simulate.stiffness import laplacian, lumped_mass
 from pliant.engines.simulate.strain_limits import StrainLimits
@@ -176,8 +177,10 @@ class ElasticBody(Displayed):
 
     @property
     def whole(self) -> NDArray[np.bool_]:
-        """(q,) which quadrature points are not as good as cut: between parts that move apart, nothing is strained."""
-        return self.cut[: len(self.quadrature)] > LEAST_WHOLE
+        """(q,) which quadrature points are neither as good as cut, nor below a skin that slides: what moves apart is
+        not strained."""
+        whole = self.cut[: len(self.quadrature)] > LEAST_WHOLE
+        return whole & (self.operator.inner.sliding == 0) if len(self.operator.sliding) else whole
 
     def inverted(self, stretch: Floats) -> int:
         """How many quadrature points, with J (q,) as given, are turned inside out."""
@@ -200,7 +203,8 @@ class ElasticBody(Displayed):
         """What the material makes: at every row, the operator, and the mass (n,) of the nodes."""
         rows = self.discretisation
         self.made = made = material_at(rows.points, self.material, mesh=self._mesh, skeleton=self.skeleton)
-        self.operator: CorotatedOperator = rows.operator(self.cut * made.lam, self.cut * made.mu)
+        operator = rows.operator(self.cut * made.lam, self.cut * made.mu)
+        self.operator: CorotatedOperator = sliding(operator, made.sliding, self.nodes, self.quadrature.points)
         self.mass = rows.mass(made.density)
         self._fibres: Fibres | None = None
 

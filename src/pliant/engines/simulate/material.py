@@ -24,6 +24,8 @@ class Material:
     poisson: float = SimulateOptions.poisson
     """Poisson's ratio ν, above -1 and below 0.5."""
     density: float = SimulateOptions.density
+    sliding: float = SimulateOptions.sliding
+    """Thickness of a skin that slides over what is below it, a length; 0: there is none."""
 
     def __post_init__(self) -> None:
         for name, value in SimulateOptions.check(**vars(self)).items():

@@ -71,6 +71,10 @@ class SimulateOptions(Options):
         1000.0, MATERIAL_NUMBER, "density", "kilograms per cubic metre", slider=(100.0, 3000.0), group=MATERIAL_GROUP,
         table="material", folder=MATERIAL_FOLDER,
     )  # fmt: skip
+    sliding: float = option(
+        0.0, NOT_NEGATIVE, "thickness of skin that slides over the flesh below it; 0: none does", "metres",
+        slider=(0.0, 0.2), group=MATERIAL_GROUP, table="material", folder=MATERIAL_FOLDER, label="Skin that slides",
+    )  # fmt: skip
     brace: float | Literal["auto"] = option(
         "auto", Either((NOT_NEGATIVE, Choice(("auto",)))),
         "acceleration under which flesh stays near where its bones carry it; auto: the motion's, with a skin; 0: none",

@@ -341,6 +341,8 @@ class ReducedBody(Displayed):
                 f"{3 * int((~body.loose).sum()) // 5}",
                 argument="modes",
             )
+        if len(body.operator.sliding):
+            raise InputError("a skin that slides does not act on eigenmodes; leave it out, or do without modes")
         self.body, self.shape, self.skeleton = body, body.shape, body.skeleton
         self.bones, self.diagonal = body.bones, body.diagonal
         self.frequencies, shapes = bending_modes(body, modes)

@@ -40,6 +40,8 @@ class MaterialField(Value):
     """(q,) Lamé's μ."""
     density: Floats
     """(q,)"""
+    sliding: Floats
+    """(q,) thickness of a skin that slides; 0 where there is none."""
 
     @property
     def young(self) -> Floats:
@@ -68,12 +70,11 @@ def material_at(
         with about_argument("material", k):
             weight = region_weight(positions, region, mesh, skeleton)[:, None]
             values = (1 - weight) * values + weight * np.array(_row(stuff))
-    lam, mu, density = (locked(np.ascontiguousarray(column)) for column in values.T)
-    return MaterialField(lam, mu, density)
+    return MaterialField(*(locked(np.ascontiguousarray(column)) for column in values.T))
 
 
-def _row(material: Material) -> tuple[float, float, float]:
-    return (*material.lame, material.density)
+def _row(material: Material) -> tuple[float, ...]:
+    return (*material.lame, material.density, material.sliding)
 
 
 def _layer(layer: object) -> tuple[Region, Material]:

@@ -20,9 +20,11 @@ struct Flesh {
     In<Real, 1> lam, mu;    // (rows,) Lamé's constants times the weights; λ for the row's own dilatation
     In<Real, 1> shared;     // (rows,) what λ has beyond that, for the mean dilatation of a cell
     In<int64_t, 1> cell;    // (cells + 1,) first row of each cell, over which the dilatation is averaged; springs are one each
+    In<Real, 1> sliding;    // (rows,) share of the shear along a layer that has no stress; (0,) if it is 0 everywhere
+    In<Real, 2> normal;     // (rows, 3) of these layers at rest
     int64_t count;          // quadrature points
     using Fields = Types<In<int64_t, 1>, In<int32_t, 1>, In<Real, 2>, In<int64_t, 1>, In<int32_t, 1>, In<Real, 2>,
-                         In<Real, 1>, In<Real, 1>, In<Real, 1>, In<int64_t, 1>, int64_t>;
+                         In<Real, 1>, In<Real, 1>, In<Real, 1>, In<int64_t, 1>, In<Real, 1>, In<Real, 2>, int64_t>;
     int64_t points() const { return count; }
     int64_t rows() const { return start.shape[0] - 1; }
     int64_t cells() const { return cell.shape[0] - 1; }
@@ -96,6 +98,22 @@ inline void stress(const Real *R, double bulk, Real mu, const Real *strain, Rows
     P.row[2].v = __builtin_convertvector(a * xz + b * yz + c * zz, Lanes);
 }
 
+// ε - f (s nᵀ + n sᵀ), s = (1 - n nᵀ) ε n: without a share f of the shear along a layer of normal n.
+template <class Real>
+inline void slide(const Flesh<Real> &flesh, int64_t q, Real *strain) {
+    if (flesh.sliding.shape[0] == 0 || flesh.sliding(q) == 0) return;
+    const Real f = flesh.sliding(q), *n = &flesh.normal(q, 0);
+    Real s[3] = {strain[0] * n[0] + strain[5] * n[1] + strain[4] * n[2],
+                 strain[5] * n[0] + strain[1] * n[1] + strain[3] * n[2],
+                 strain[4] * n[0] + strain[3] * n[1] + strain[2] * n[2]};
+    const Real across = s[0] * n[0] + s[1] * n[1] + s[2] * n[2];
+    for (int k = 0; k < 3; ++k) s[k] -= across * n[k];
+    for (int k = 0; k < 3; ++k) strain[k] -= 2 * f * s[k] * n[k];
+    strain[3] -= f * (s[1] * n[2] + s[2] * n[1]);
+    strain[4] -= f * (s[0] * n[2] + s[2] * n[0]);
+    strain[5] -= f * (s[0] * n[1] + s[1] * n[0]);
+}
+
 // Stresses P at the rows of a cell; measure(q, strain) gives the strain ε (6,) of a row.
 template <class Real, class Measure>
 inline void cell_stresses(const Flesh<Real> &flesh, const In<Real, 2> &R, int64_t cell, const Measure &measure,
@@ -104,6 +122,7 @@ inline void cell_stresses(const Flesh<Real> &flesh, const In<Real, 2> &R, int64_
     if (end - begin == 1) {
         Real strain[6];
         measure(begin, strain);
+        slide(flesh, begin, strain);
         const double own = strain[0] + strain[1] + strain[2];
         return stress(&R(begin, 0), (flesh.lam(begin) + flesh.shared(begin)) * own, flesh.mu(begin), strain, P[begin]);
     }
@@ -111,6 +130,7 @@ inline void cell_stresses(const Flesh<Real> &flesh, const In<Real, 2> &R, int64_
     for (int64_t q = begin; q < end; ++q) {
         Real strain[6];
         measure(q, strain);
+        slide(flesh, q, strain);
         for (int k = 0; k < 6; ++k) P[q].row[k / 3].v[k % 3] = strain[k];  // kept where the stress will be
         bulk += flesh.shared(q) * double(strain[0] + strain[1] + strain[2]), total += flesh.shared(q);
     }

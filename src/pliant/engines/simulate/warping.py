@@ -20,6 +20,9 @@ it keeps single points from losing their volume to their neighbours. The rest of
 is never assembled: a product goes from nodes to points (F), takes the stress P = R (2μ ε + (λ₁ tr(ε) + (λ - λ₁) θ) 1)
 there, and goes back, Σ_q P g_I.
 
+*Sliding.* In a layer of normal n along which a skin slides (`pliant.engines.simulate.sliding`), a share f of the shear
+s = (1 - n nᵀ) ε n has no stress: 2μ ε becomes 2μ (ε - f (s nᵀ + n sᵀ)). All else stays, so the skin keeps its distance.
+
 *Springs.* The springs that hold the body to its bones (`pliant.engines.simulate.attachment`) are further rows of the
 same sums.
 
@@ -29,7 +32,7 @@ the origin is; Müller's form with one rotation a node has no energy. `benchmark
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -46,6 +49,8 @@ UNSTRAINED = locked(np.array([1.0, 1.0, 1.0, 0.0, 0.0, 0.0]))
 Singles = NDArray[np.float32]
 LARGEST_LAMBDA = 4.0
 """λ₁ over μ, at most: that of ν = 0.4."""
+ROUNDING = 1e-9
+"""Share by which λ may be above that, at ν = 0.4, and still count as it."""
 ENTRIES_PER_THREAD = 100_000
 """Nodes of quadrature points, all together, that are worth a thread."""
 
@@ -66,9 +71,13 @@ class CorotatedOperator(Value):
     """(cells + 1,) the first row of each cell; a spring is a cell of its own."""
     free: int
     """How many nodes are free, the first ones."""
+    sliding: Floats = field(default_factory=lambda: np.zeros(0))
+    """(rows,) f, from 0 to 1; (0,) if nothing slides."""
+    normals: Floats = field(default_factory=lambda: np.zeros((0, 3)))
+    """(rows, 3) n; (0, 3) if nothing slides."""
 
     def __getstate__(self) -> dict[str, Any]:
-        kept = {"functions", "weights", "lam", "mu", "cells", "free"}
+        kept = {"functions", "weights", "lam", "mu", "cells", "free", "sliding", "normals"}
         return {name: value for name, value in super().__getstate__().items() if name in kept}
 
     @cached_property
@@ -76,7 +85,10 @@ class CorotatedOperator(Value):
         """The sum over the quadrature points alone."""
         q = len(self.weights)
         functions = self.functions.chosen(np.arange(q))
-        return replace(self, functions=functions, lam=self.lam[:q], mu=self.mu[:q], cells=self.cells[self.cells <= q])
+        return replace(
+            self, functions=functions, lam=self.lam[:q], mu=self.mu[:q], cells=self.cells[self.cells <= q],
+            sliding=self.sliding[:q], normals=self.normals[:q],
+        )  # fmt: skip
 
     @cached_property
     def gradient(self) -> Floats:
@@ -93,12 +105,13 @@ class CorotatedOperator(Value):
         owner = np.repeat(np.arange(len(f), dtype=np.int32), np.diff(f.start))
         return start, owner[entry], np.ascontiguousarray(self.gradient[entry])
 
-    @property
+    @cached_property
     def doubles(self) -> tuple[Any, ...]:
-        """The arguments of kernels: rows and gradients, the nodes' lists, λ₁, μ, λ - λ₁, cells, number of points."""
+        """The arguments of kernels: rows and gradients, the nodes' lists, λ₁, μ, λ - λ₁, cells, what slides, number of
+        points."""
         rows, own = (self.functions.start, self.functions.node, self.gradient), self.own
         cells = self.cells if (self.lam > own).any() else np.arange(len(own) + 1)
-        return *rows, *self.lists, own, self.mu, self.lam - own, cells, len(self.weights)
+        return *rows, *self.lists, own, self.mu, self.lam - own, cells, self.sliding, self.normals, len(self.weights)
 
     @cached_property
     def singles(self) -> tuple[Any, ...]:
@@ -115,14 +128,16 @@ class CorotatedOperator(Value):
         """Σ_q w μ: the energy of a unit of shear, which strains are measured by."""
         return float(self.mu[: len(self.weights)].sum())
 
-    @property
+    @cached_property
     def own(self) -> Floats:
         """(rows,) λ₁ times the weights."""
-        return np.minimum(self.lam, LARGEST_LAMBDA * self.mu)
+        most = LARGEST_LAMBDA * self.mu
+        return np.where(self.lam <= (1 + ROUNDING) * most, self.lam, most)
 
     @cached_property
     def mean_functions(self) -> tuple[Interpolation, Floats]:
-        """The mean gradients b_I of the cells at rest, and (cells,) Λ; only of cells whose Λ is not 0."""
+        """Further rows of the stiffness at rest, Σ Λ b_I b_Jᵀ: b and Λ. They are the mean gradients of the cells, only
+        of those whose Λ is not 0, and what slides: there Λ is below 0."""
         from scipy.sparse import csr_array
 
         shared = self.lam - self.own
@@ -131,7 +146,31 @@ class CorotatedOperator(Value):
         share = np.divide(shared, total[cell], out=np.zeros_like(shared), where=total[cell] > 0)
         means = csr_array((share, np.arange(len(cell)), self.cells), shape=(len(total), len(cell)))
         stiff = np.flatnonzero(total)
-        return combined_gradients(self.functions, rows=means[stiff]), total[stiff]
+        functions, total = combined_gradients(self.functions, rows=means[stiff]), total[stiff]
+        for tangent in self._tangents:
+            rows = np.flatnonzero(self.sliding)
+            functions = functions.joined(self._shears(rows, tangent))
+            total = np.concatenate([total, -4 * self.sliding[rows] * self.mu[rows]])
+        return functions, total
+
+    @property
+    def _tangents(self) -> list[Floats]:
+        """Two directions (rows, 3) t along the layers that slide, across each other; none if nothing slides."""
+        if not len(self.sliding):
+            return []
+        axis = np.eye(3)[np.abs(self.normals).argmin(axis=1)]
+        first = np.cross(self.normals, axis)
+        first /= np.maximum(np.linalg.norm(first, axis=1, keepdims=True), 1e-12)
+        return [first, np.cross(self.normals, first)]
+
+    def _shears(self, rows: Ints, tangents: Floats) -> Interpolation:
+        """Functions of gradients b_I = ½ ((g_I·n) t + (g_I·t) n) at some rows: tᵀ sym(RᵀF) n = Σ_I Rᵀx_I · b_I."""
+        chosen = self.functions.chosen(rows)
+        assert chosen.gradient is not None
+        count, g = np.diff(chosen.start), chosen.gradient
+        n, t = (np.repeat(vectors[rows], count, axis=0) for vectors in (self.normals, tangents))
+        along, across = (np.einsum("ki,ki->k", g, v)[:, None] for v in (t, n))
+        return replace(chosen, gradient=locked(0.5 * (across * t + along * n)))
 
     def rest_stiffness(self) -> Any:
         """(3n, 3n) sparse stiffness of the body at rest."""
@@ -162,6 +201,10 @@ class CorotatedOperator(Value):
     def energy(self, strain: Floats) -> float:
         """E for strains (rows, 6)."""
         squares = np.einsum("qi,qi,i->q", strain, strain, [1.0, 1.0, 1.0, 2.0, 2.0, 2.0])
+        if len(self.sliding):
+            along = np.einsum("qij,qj->qi", strain[:, [[0, 5, 4], [5, 1, 3], [4, 3, 2]]], self.normals)
+            across = np.einsum("qi,qi->q", along, self.normals)[:, None] * self.normals
+            squares = squares - 2 * self.sliding * np.square(along - across).sum(axis=1)
         trace, own = strain[:, :3].sum(axis=1), self.own
         bulk, total = (np.add.reduceat(a, self.cells[:-1]) for a in ((self.lam - own) * trace, self.lam - own))
         means = np.divide(bulk**2, total, out=np.zeros_like(bulk), where=total > 0)

@@ -129,7 +129,7 @@ class ElasticScene(EngineScene):
         u, brace = self.unit, self.options.brace
 
         def here(material: Material) -> Material:
-            return Material(material.young * u, material.poisson, material.density * u**3)
+            return Material(material.young * u, material.poisson, material.density * u**3, material.sliding / u)
 
         layers = [(None, here(self.material)), *((region, here(made)) for region, made in self.regions)]
         made = here(self.material) if not self.regions else layers
