@@ -181,11 +181,7 @@ def gallop() -> None:
 
 PICTURES = {
     draw.__name__: draw
-<<<<<<< HEAD
-    for draw in (overview, blend, contact, transfer, simulate, muscles, others, posed, gallop, tutorials)
-=======
-    for draw in (overview, blend, contact, transfer, simulate, muscles, sliding, others, posed, gallop)
->>>>>>> c2535f9 (Let skin slide over the flesh below it)
+    for draw in (overview, blend, contact, transfer, simulate, muscles, sliding, others, posed, gallop, tutorials)
 }
 
 

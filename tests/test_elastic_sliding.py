@@ -14,7 +14,7 @@ from pliant.engines.simulate.bone_samples import BoneSamples
 from pliant.engines.simulate.bones import Bones
 from pliant.engines.simulate.nodes import SUPPORT_FACTOR
 from pliant.engines.simulate.options import StaticOptions
-from pliant.engines.simulate.sliding import LAYER, SLIDING
+from pliant.engines.simulate.sliding import SLIDING, SLIDING_LAYER
 from pliant.engines.simulate.statics import balanced
 
 FACES = [[0, 1, 3, 2], [4, 6, 7, 5], [0, 4, 5, 1], [2, 3, 7, 6], [0, 2, 6, 4], [1, 5, 7, 3]]
@@ -145,7 +145,7 @@ def test_forces_stiffness_and_energy_agree(blocks):
 @pytest.mark.parametrize("pull", [[1.0, 0.0, 0.0], [0.0, -1.0, 0.0]])
 def test_a_block_gives_way_as_finite_elements_say(blocks, pull):
     """A skin that wraps a clamped block slides over its upper face several times as far, and is pressed as little."""
-    half = 0.5 * LAYER * float(np.median(blocks[True].nodes.radii)) / SUPPORT_FACTOR
+    half = 0.5 * SLIDING_LAYER * float(np.median(blocks[True].nodes.radii)) / SUPPORT_FACTOR
     ratio = displaced(blocks[True], pull) / displaced(blocks[False], pull)
     exact = by_finite_elements(True, pull, half) / by_finite_elements(False, pull, half)
     assert ratio == pytest.approx(exact, rel=0.15)

@@ -41,6 +41,7 @@ from pliant.engines.simulate.bones import Frames
 from pliant.engines.simulate.conjugate_gradients import Posed, solve
 from pliant.engines.simulate.diffusion import RotationWeights
 from pliant.engines.simulate.dynamics import DIAGONAL, FARTHEST, GAMMA, ITERATIONS, rate_of
+from pliant.engines.simulate.newton import NEWTON_STEPS, TRIALS
 from pliant.engines.simulate.options import SimulateOptions, StretchLimit
 from pliant.engines.simulate.simulation import Pace, Simulation, States, check_motion, player_of, stepped
 from pliant.engines.simulate.stages import BACK
@@ -63,11 +64,10 @@ TRAINING_POSES, TRAINING_ANGLE, TRAINING_MOTION = 24, 0.6, 0.05
 diagonal."""
 DERIVATIVES, PAIRED, DERIVATIVE_ACCURACY = 0.4, 8, 1e-2
 """Share of modes that are modal derivatives, how many of the lowest modes these are of, and what they may lack."""
-RIDGE = 1e-3
+SHARE_RIDGE = 1e-3
 """How much weights stay near those of their clusters."""
-NEWTON_STEPS, TRIALS, SMALL_STEP = 30, 12, 3e-5
-"""Where strain limits act: steps, trials of a line search, and a motion over the diagonal that ends it, root mean
-square."""
+SMALL_STEP = 3e-5
+"""Where strain limits act: a motion over the diagonal, root mean square, that ends Newton's method."""
 SYMMETRIC = ((1, 2), (0, 2), (0, 1))
 
 
@@ -134,8 +134,8 @@ def bending_modes(body: ElasticBody, count: int) -> tuple[Floats, Floats]:
     flat = found.reshape(len(mass), -1)
     flat = flat / np.sqrt(np.einsum("ik,ik,i->k", flat, flat, mass))
     K = flat.T @ np.stack([_rest_product(body, column).ravel() for column in flat.T], axis=1)
-    squares, turned = eigh(0.5 * (K + K.T), flat.T @ (mass[:, None] * flat))
-    return np.sqrt(np.maximum(squares, 0)), (flat @ turned).reshape(len(found), 3, -1)
+    squares, rotated = eigh(0.5 * (K + K.T), flat.T @ (mass[:, None] * flat))
+    return np.sqrt(np.maximum(squares, 0)), (flat @ rotated).reshape(len(found), 3, -1)
 
 
 def modal_derivatives(body: ElasticBody, omega: Floats, shapes: Floats, count: int) -> Floats:
@@ -171,8 +171,8 @@ def modal_derivatives(body: ElasticBody, omega: Floats, shapes: Floats, count: i
     flat = np.stack([(mass * one).ravel() for one in found], axis=1)
     known = (mass[:, :, None] * shapes).reshape(len(flat), -1)
     flat -= known @ (known.T @ flat)
-    turned = np.linalg.eigh(flat.T @ flat)[1][:, ::-1][:, :count]
-    return (flat @ turned).reshape(free, 3, -1) / mass[:, :, None]
+    rotated = np.linalg.eigh(flat.T @ flat)[1][:, ::-1][:, :count]
+    return (flat @ rotated).reshape(free, 3, -1) / mass[:, :, None]
 
 
 def _rest_product(body: ElasticBody, d: Floats) -> Floats:
@@ -198,8 +198,8 @@ class Carried(Value):
 
     def at(self, posed: PosedBones) -> tuple[Floats, Any]:
         """(p, 3) the points at z = 0, and (3 p, k) their derivatives by z times the roots of the weights."""
-        turned = np.sqrt(self.weights)[:, None, None] * (self.blend @ posed.R).reshape(-1, 3, 3)
-        moved = turned.astype(self.modes.dtype) @ self.modes
+        rotated = np.sqrt(self.weights)[:, None, None] * (self.blend @ posed.R).reshape(-1, 3, 3)
+        moved = rotated.astype(self.modes.dtype) @ self.modes
         return self.skinned @ posed.transforms, moved.reshape(-1, self.modes.shape[2])
 
 
@@ -229,11 +229,11 @@ class StrainPoints(Value):
     def at(self, posed: PosedBones) -> tuple[Floats, Singles]:
         """Rᵀ F: (p, 3, 3) at z = 0, and (p, 3, 3, k) its derivatives by z."""
         back = np.swapaxes(self.rotations.matrices(posed.quaternions).reshape(-1, 3, 3), 1, 2)
-        turned = [(back @ (w @ posed.R).reshape(-1, 3, 3)).astype(np.float32) for w in self.blend]
+        rotated = [(back @ (w @ posed.R).reshape(-1, 3, 3)).astype(np.float32) for w in self.blend]
         F = np.stack([table @ posed.transforms for table in self.skinned], axis=2)
-        moved = (turned[0] @ self.slopes.reshape(len(F), 3, -1)).reshape(self.slopes.shape)
+        moved = (rotated[0] @ self.slopes.reshape(len(F), 3, -1)).reshape(self.slopes.shape)
         for axis in range(3):
-            moved[:, :, axis] += turned[1 + axis] @ self.modes
+            moved[:, :, axis] += rotated[1 + axis] @ self.modes
         return back @ F, moved
 
     def strains(self, S: Floats, moved: Singles) -> tuple[Floats, Singles]:
@@ -406,12 +406,14 @@ class ReducedBody(Displayed):
             body.whole[chosen].astype(np.float64), volumes,
         )  # fmt: skip
 
-        held = np.flatnonzero(ends >= free)
-        length = 1 / np.abs(operator.gradient[operator.functions.start[q + held + 1] - 1, 0])
-        chosen, stiffness = _clustered(body.nodes.points[ends[held]], operator.mu[q + held] / length**2, SPRING_POINTS)
-        rows = operator.functions.chosen(q + held[chosen])
+        fixed = np.flatnonzero(ends >= free)
+        length = 1 / np.abs(operator.gradient[operator.functions.start[q + fixed + 1] - 1, 0])
+        chosen, stiffness = _clustered(
+            body.nodes.points[ends[fixed]], operator.mu[q + fixed] / length**2, SPRING_POINTS
+        )
+        rows = operator.functions.chosen(q + fixed[chosen])
         self._springs = self._carried(_scaled(rows.derivative(0)[:, :free], length[chosen]), shapes, stiffness)
-        self._ends: BoneSamples = body.samples.chosen(ends[held[chosen]] - free)
+        self._ends: BoneSamples = body.samples.chosen(ends[fixed[chosen]] - free)
 
         N = body.surface.matrix
         rigid = np.unique(N[:, free:].tocoo().col)
@@ -433,8 +435,8 @@ class ReducedBody(Displayed):
         rng, slow = np.random.default_rng(0), 1 / np.maximum(self.frequencies, 1e-3 * self.frequencies[-1])
         joints = rng.standard_normal((TRAINING_POSES, len(self.skeleton), 3))
         angles = TRAINING_ANGLE * rng.random(joints.shape[:2]) * (np.arange(TRAINING_POSES) >= 4)[:, None]
-        turns = rotations.multiply(self.skeleton.rest_rotations, rotations.from_axis_angle(joints, angles))
-        frames = self.bones.posed(turns, np.repeat(self.skeleton.offsets[None], TRAINING_POSES, axis=0))
+        quaternions = rotations.multiply(self.skeleton.rest_rotations, rotations.from_axis_angle(joints, angles))
+        frames = self.bones.posed(quaternions, np.repeat(self.skeleton.offsets[None], TRAINING_POSES, axis=0))
         elastic, inertial = _Fit(), _Fit()
         for pose in range(TRAINING_POSES):
             system = self._system(frames, pose)
@@ -743,7 +745,7 @@ class _Fit:
         share, kept = np.ones(C.shape[1]), np.ones(C.shape[1], dtype=bool)
         while True:
             A = C[:, kept]
-            share[kept] = np.linalg.solve(A.T @ A + RIDGE * np.eye(A.shape[1]), A.T @ t + RIDGE)
+            share[kept] = np.linalg.solve(A.T @ A + SHARE_RIDGE * np.eye(A.shape[1]), A.T @ t + SHARE_RIDGE)
             if (share >= 0).all():
                 return share
             kept &= share >= 0

@@ -5,8 +5,8 @@ A skin of thickness d lies over a layer that carries no shear along the surface:
 flesh, so the skin is free to slide, and keeps its distance from the core.
 
 The field of the nodes is smooth over the distance h between nodes, so the layer has to be some of these thick to shear:
-from the depth d - `LAYER` h / 2 to d + `LAYER` h / 2. As h decreases, it becomes a surface. A skin thinner than half of
-the layer reaches to its lower end.
+`SLIDING_LAYER` h, half of it on either side of the depth d. As h decreases, it becomes a surface. A skin thinner than
+half of the layer reaches to its lower end.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pliant.core.values import locked
 from pliant.engines.simulate.nodes import SUPPORT_FACTOR, Nodes
 from pliant.engines.simulate.warping import CorotatedOperator
 
-LAYER = 3.0
+SLIDING_LAYER = 3.0
 """Thickness of the layer over the distance between nodes."""
 SLIDING = 0.999
 """f: what is missing of the shear stress. The rest holds a skin that nothing else does."""
@@ -32,7 +32,7 @@ def sliding(operator: CorotatedOperator, thickness: Floats, nodes: Nodes, points
     at = np.flatnonzero(thickness[: len(points)] > 0)
     if not len(at):
         return operator
-    half = 0.5 * LAYER * float(np.median(nodes.radii[: nodes.free])) / SUPPORT_FACTOR
+    half = 0.5 * SLIDING_LAYER * float(np.median(nodes.radii[: nodes.free])) / SUPPORT_FACTOR
     below = nodes.surface.closest(points[at])
     depth = below.distance
     at, inward = at[depth > 0], (points[at] - below.points)[depth > 0] / depth[depth > 0, None]

@@ -49,7 +49,7 @@ UNSTRAINED = locked(np.array([1.0, 1.0, 1.0, 0.0, 0.0, 0.0]))
 Singles = NDArray[np.float32]
 LARGEST_LAMBDA = 4.0
 """λ₁ over μ, at most: that of ν = 0.4."""
-ROUNDING = 1e-9
+LAMBDA_ROUNDING = 1e-9
 """Share by which λ may be above that, at ν = 0.4, and still count as it."""
 ENTRIES_PER_THREAD = 100_000
 """Nodes of quadrature points, all together, that are worth a thread."""
@@ -132,7 +132,7 @@ class CorotatedOperator(Value):
     def own(self) -> Floats:
         """(rows,) λ₁ times the weights."""
         most = LARGEST_LAMBDA * self.mu
-        return np.where(self.lam <= (1 + ROUNDING) * most, self.lam, most)
+        return np.where(self.lam <= (1 + LAMBDA_ROUNDING) * most, self.lam, most)
 
     @cached_property
     def mean_functions(self) -> tuple[Interpolation, Floats]:
