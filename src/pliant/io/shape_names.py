@@ -52,7 +52,7 @@ class ShapeNames:
     """
 
     def __init__(self, names: Sequence[str], *, others: bool = False) -> None:
-        self.names, self._others = list(names), others
+        self.names, self.others = list(names), others
         self._alike = [_numbers(map(spelling, self.names)) for spelling in SPELLINGS]
 
     def __len__(self) -> int:
@@ -66,7 +66,7 @@ class ShapeNames:
         sides = [self._find(f"{name}_{side}") for side in ("left", "right")]
         if None not in sides:
             return tuple(shape for shape in sides if shape is not None)
-        if self._others or is_no_shape(name):
+        if self.others or is_no_shape(name):
             return ()
         raise KeyError(self._advice(name))
 

@@ -158,7 +158,7 @@ def _header(source: Source, line: int, cells: list[str], names: ShapeNames) -> l
             raise source.error(f'the shape "{names.names[twice[0]]}" has two columns', location=location)
         taken |= set(shapes)
         columns.append(shapes)
-        if cell and not shapes and not is_counter(cell):
+        if cell and not shapes and not is_counter(cell) and not names.others:
             lost.append(cell)
     if not taken:
         raise source.error(f"names no shape; {names.listed}", location=f"line {line}")
@@ -248,6 +248,6 @@ class _JsonRows:
             shapes = self.names.column(name)
         except KeyError as error:
             raise self.document.error(error.args[0], (*path, name)) from None
-        if not shapes and not is_counter(name):
+        if not shapes and not is_counter(name) and not self.names.others:
             self.lost[name] = None
         return list(shapes)
