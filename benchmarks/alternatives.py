@@ -5,10 +5,12 @@ al. (2000) on triangles: each triangle's map is split into a rotation and a stre
 the short path, and one Poisson solve puts the triangles together. ``pliant`` is `Blendshapes` at its default accuracy.
 Volume is compared with the mean of both poses, edges with the mean of both lengths: 0 % is perfect.
 
-*Handles.* An animal is brought into the poses of a gallop. ARAP (Sorkine and Alexa 2007, cotangent weights, 100
-iterations from the frame before; by libigl too, where it is installed) is given the true positions of one vertex in
-each of 24 near-rigid pieces, ``pliant transfer`` the motion of these pieces. Errors are against the true pose: the
-distance over the diagonal, in the mean over vertices and frames, and edge lengths.
+*Handles.* An animal or a man is brought into other poses by handles: in each of 24 near-rigid pieces a vertex and its
+neighbours, whose true positions are all that every method is given. ARAP (Sorkine and Alexa 2007, cotangent weights,
+100 iterations from the frame before; by libigl too, where it is installed) has them as constraints. "Green coordinates"
+move each vertex of the cage rigidly with the nearest handle. ``pliant`` has a position and a rotation of each handle as
+controls of the same cage; "Chen 2010" is that without rigidity. Errors are against the true pose: the distance over the
+diagonal, in the mean over vertices and frames, edge lengths, and the volume's deviation from the true pose's.
 
 *Joints.* An arm bends by 90° at the elbow: linear blend skinning and ``pliant simulate`` with the same bones; skinning
 has the weights by which rotations diffuse. Volume is that of the thirtieth of the arm that is nearest to the joint.
@@ -30,8 +32,10 @@ import scipy.sparse as sp
 from pliant import (
     Animation,
     Blendshapes,
+    CageRig,
     Mesh,
     Shapes,
+    Weights,
     build_cage,
     gallery,
     linalg,
@@ -39,10 +43,9 @@ from pliant import (
     read_animation,
     read_mesh,
     rigid_groups,
-    transfer,
 )  # fmt: skip
 from pliant.app.demo.bodies import BODIES, OURS, SKINNING_LABEL, joint_volumes
-from pliant.core.rotations import polar
+from pliant.core.rotations import match_rigid, polar
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "poses"
 ITERATIONS = 100
@@ -166,36 +169,56 @@ def between() -> None:
         print(f"{name:24} {'pliant set-up':20} {'':42} {setup:10.3f}")
 
 
-def gallops() -> Iterator[tuple[str, Mesh, Animation]]:
-    """A resting animal, and its gallop."""
+def clips() -> Iterator[tuple[str, Mesh, Animation]]:
+    """A rest pose, and others of the same mesh."""
     yield "animal's gallop", gallery.animal(4000).base, gallery.animal_gait(4000, frames=4)
     if DATA.is_dir():
         gallop = read_animation(DATA / "horse-gallop" / "horse-gallop.tar.xz")
         few = Animation(gallop.shape, gallop.points[:24:6], gallop.fps)
         yield "real horse's gallop", read_mesh(DATA / "horse" / "horse-ref.obj"), few
+        for name in ("cat", "horse"):
+            rest = read_mesh(DATA / name / f"{name}-ref.obj")
+            poses = [read_mesh(path).points for path in sorted((DATA / name).glob(f"{name}-0*.obj"))]
+            yield f"real {name}, {len(poses)} poses", rest, Animation(rest, np.stack(poses), 1.0)
+        crane = read_animation(DATA / "man-crane" / "crane.tar.xz")
+        yield "real man", crane.shape, Animation(crane.shape, crane.points[:: len(crane) // 4][:4], crane.fps)
 
 
 def handled() -> None:
-    """ARAP with handles, and a transfer by the same pieces."""
-    columns = f"{'error, mean':>12} {'edges, mean':>12} {'set-up, s':>10} {'s a frame':>10}"
+    """ARAP, Green coordinates and cage rigs with the same handles."""
+    columns = f"{'error, mean':>12} {'edges, mean':>12} {'volume':>8} {'set-up, s':>10} {'s a frame':>10}"
     print(f"\n{'with 24 handles':24} {'method':20} {columns}")
-    for name, rest, clip in gallops():
+    for name, rest, clip in clips():
         groups = rigid_groups(clip, HANDLES, rest=rest.points)
-        handles = np.array([middle(rest.points, np.asarray(group)) for group in groups])
-
+        patches = [patch(rest, middle(rest.points, np.asarray(group))) for group in groups]
+        fixed = np.unique(np.concatenate(patches))
         peers = {"ARAP": arap, "ARAP, libigl": libigl_arap} if find_spec("igl") else {"ARAP": arap}
         for method, peer in peers.items():
             begun = time.process_time()
-            pull = peer(rest, handles)
+            pull = peer(rest, fixed)
             ready = time.process_time()
-            told(name, method, rest, clip, np.stack([pull(x[handles]) for x in clip.points]), ready - begun, ready)
+            told(name, method, rest, clip, np.stack([pull(x[fixed]) for x in clip.points]), ready - begun, ready)
 
         begun = time.process_time()
         cage = build_cage(rest, faces=400)
-        moved = transfer(clip, rest, cage, "auto", groups=HANDLES, rest=rest, frames=[0])
+        at = np.stack([rest.points[some].mean(axis=0) for some in patches])
+        rig = CageRig(rest, cage, positions=at, gradients=at)
         ready = time.process_time()
-        moved = transfer(clip, rest, cage, "auto", groups=HANDLES, rest=rest)
-        told(name, "pliant transfer", rest, clip, moved.clip.points, ready - begun, ready)
+        moves = [match_rigid(rest.points[some], clip.points[:, some]) for some in patches]
+        R, shift = np.stack([R for R, _ in moves], axis=1), np.stack([t for _, t in moves], axis=1)
+        goals = np.einsum("fkij,kj->fki", R, at) + shift
+        near = np.linalg.norm(cage.points[:, None] - at[None], axis=2).argmin(axis=1)
+        cages = np.einsum("fcij,cj->fci", R[:, near], cage.points) + shift[:, near]
+        told(name, "Green coordinates", rest, clip, rig.play(cages).points, ready - begun, ready)
+        for method, weights in (("Chen 2010", Weights(rigidity=0)), ("pliant", Weights())):
+            begun_here = time.process_time()
+            moved = rig.with_controls(weights=weights).animate(positions=goals, gradients=R)
+            told(name, method, rest, clip, moved.points, ready - begun, begun_here)
+
+
+def patch(mesh: Mesh, vertex: int) -> np.ndarray:
+    """A vertex and its neighbours."""
+    return np.unique(mesh.triangles[(mesh.triangles == vertex).any(axis=1)])
 
 
 def middle(points: np.ndarray, group: np.ndarray) -> int:
@@ -206,9 +229,10 @@ def middle(points: np.ndarray, group: np.ndarray) -> int:
 def told(name: str, method: str, rest: Mesh, clip: Animation, points: np.ndarray, setup: float, begun: float) -> None:
     each = (time.process_time() - begun) / len(points)
     error = np.linalg.norm(points - clip.points, axis=2).mean() / rest.diagonal
-    true = zip(points, clip.points, strict=True)
+    true = list(zip(points, clip.points, strict=True))
     strain = np.mean([np.abs(quality.edge_distortion(rest.with_points(b), a) - 1).mean() for a, b in true])
-    print(f"{name:24} {method:20} {error:12.2%} {strain:12.1%} {setup:10.2f} {each:10.3f}", flush=True)
+    volume = np.mean([rest.with_points(a).volume / rest.with_points(b).volume - 1 for a, b in true])
+    print(f"{name:24} {method:20} {error:12.2%} {strain:12.1%} {volume:+8.1%} {setup:10.2f} {each:10.3f}", flush=True)
 
 
 def joints() -> None:
