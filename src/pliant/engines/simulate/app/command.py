@@ -189,7 +189,7 @@ def _muscle(text: str) -> tuple[str, dict[str, Any]]:
             try:
                 table[key] = parse_word(MUSCLE_KINDS[key], value)
             except Misfit as misfit:
-                problem = f'{key} is "{value}"; {misfit}'
+                problem = f"{key}: {misfit}"
     if {"joint", "activation"} <= set(table):
         problem = "joint and activation are given, and both say how much of it acts; leave out one of them"
     if problem:
