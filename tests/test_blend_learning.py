@@ -50,7 +50,8 @@ def test_frames_that_were_not_shown_are_nearer(rig, shapes, true):
     for k in hidden:
         before, after = (np.abs(each.solve([AT[k]]).points - frames[k]).max() for each in (rig, made))
         assert after < 0.6 * before
-    assert found.factors[factors > 1].mean() > 1.5 * found.factors[factors < 1].mean()
+    stiff, soft = (np.median(found.factors[half]) for half in (factors > 1, factors < 1))
+    assert stiff > 1.5 * soft  # in the middle: frames say little of the ends
 
 
 def test_wrong_frames(rig, true):

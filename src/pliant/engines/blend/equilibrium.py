@@ -187,7 +187,8 @@ class Objective:
         every = max(1, len(self.network.springs) // SAMPLED_SPRINGS)
         i, j = self.network.springs.edges[::every].T
         length = np.linalg.norm(x[i] - x[j], axis=1)
-        return bool(np.mean(self.rest.lengths[::every] > (1 + COMPRESSED) * length) > COMPRESSED_SHARE)
+        compressed = np.count_nonzero(self.rest.lengths[::every] > (1 + COMPRESSED) * length)
+        return bool(compressed > COMPRESSED_SHARE * len(length))
 
     def product(self, x: Floats, gradient: Floats, p: Floats) -> Floats:
         """(n, 3) H p at x, where the gradient is `gradient`: by a difference (`DIFFERENCE_MOTION`)."""
