@@ -8,7 +8,8 @@ Whether a shape penetrates is measured here, not asked of the solver: distances 
 by brute force and solid angles (van Oosterom and Strackee 1983), at vertices, on grids on all faces near an obstacle,
 and at points along the obstacle's edges inside the shape (by its own winding number). A scene counts as
 
-- unconverged, if a frame says that it has not converged; "unsaid" is one of the failures below in a frame that says so;
+- unconverged, if a frame says that it has not converged; "unsaid" is one of the failures below
+  in a frame that says it has converged;
 - penetrating, if anything is deeper than 1e-5 of the diagonal;
 - tangled, if with self-contact two of its own faces cross;
 - tunnelling, if a vertex is on the other side of a plate, and too far from its rim to have gone round it;

@@ -10,7 +10,7 @@ import pytest
 import pliant
 from pliant import Pull, gallery, rotations
 from pliant.app.cli import main as command
-from pliant.contact import Sphere
+from pliant.contact import Box, Sphere
 from pliant.engines.blend import LiveBlend
 
 STEP = 1e-4
@@ -77,7 +77,7 @@ def test_the_jacobian_is_what_differences_say(rig):
     check(rig.jacobian(sliders), difference(rig, sliders, change), change)
 
 
-@pytest.mark.parametrize("pulled", [False, True])
+@pytest.mark.parametrize("pulled", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_the_jacobian_in_contact(hand, pulled):
     """The shape slides on a ball; where it touches nothing, it moves as it does by itself."""
     sliders, change = np.array([0.1, 0.3, 0.05, 0.1, 0.2]), np.cos(1.0 + np.arange(5))
@@ -100,6 +100,16 @@ def test_the_jacobian_in_contact(hand, pulled):
     np.testing.assert_allclose(found.backward(gradient), np.einsum("nk,nks->s", gradient, found.matrix), atol=1e-10)
     away = hand.jacobian(sliders, obstacles=[Sphere(free[tip] + [0, 3 * size, 0], 0.08 * size)])
     np.testing.assert_allclose(away.matrix, hand.jacobian(sliders).matrix, atol=1e-6)
+
+
+def test_there_is_no_jacobian_at_edges_and_an_unsettled_one_is_told(hand, monkeypatch):
+    with pytest.raises(pliant.InputError, match="no derivative against boxes"):
+        hand.jacobian([0.1] * 5, obstacles=[Box((0, 9, 0), (1, 1, 1))])
+    monkeypatch.setattr("pliant.engines.blend.pressed.MOST_NEWTON_STEPS", 1)
+    tip = hand.shapes.base.points[np.argmax(hand.shapes.base.points[:, 1])]
+    ball = Sphere(tip + np.array([0, 0.05, 0.2]) * hand.body.diagonal, 0.22 * hand.body.diagonal)
+    with pytest.warns(pliant.PliantWarning, match="not converged"):
+        assert not hand.jacobian([0.1] * 5, obstacles=[ball]).pose.converged
 
 
 @pytest.mark.parametrize("force", [True, False])

@@ -229,7 +229,7 @@ def walked(walk: Motion) -> tuple[Mesh, np.ndarray]:
 @pytest.mark.parametrize(
     "R",
     [
-        pytest.param(turn([0, 1, 0], 45), id="turned"),
+        pytest.param(turn([0, 1, 0], 45), id="turned", marks=pytest.mark.slow),
         pytest.param(Z_UP @ turn([0, 1, 0], 250), id="turned, Z up", marks=pytest.mark.slow),
     ],
 )

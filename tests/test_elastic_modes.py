@@ -110,6 +110,10 @@ def test_points_that_stand_for_others_have_positive_weights(few):
         assert weights.sum() == pytest.approx(whole, rel=0.1)
 
 
+def test_there_are_as_many_modes_as_asked_for(few):
+    assert len(few.body.reduced(100).frequencies) == 100
+
+
 def test_what_is_wrong_is_refused(few):
     with pytest.raises(InputError, match="modes is 2; expected a whole number"):
         few.body.reduced(2)

@@ -290,6 +290,7 @@ def test_what_was_picked_can_be_asked():
     assert Blendshapes(shapes, interior="none").interior == "none"
 
 
+@pytest.mark.slow
 def test_a_filled_shape_wrinkles_less():
     shapes = gallery.gingerbread(3000)
     pair = pliant.Shapes.of([shapes.base, shapes.named("bowing")])

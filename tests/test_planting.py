@@ -69,6 +69,16 @@ def test_feet_that_slide_slowly_stay_where_they_stand(hanging):
         assert np.allclose(lengths, lengths[0])
 
 
+def test_feet_and_toes_that_hang_on_the_root_are_not_joined_in_a_circle():
+    """Each foot is near the other's toe."""
+    at = np.array([[0, 1, 0], [0.06, 0.05, 0], [0.06, 0.02, 0.12], [-0.06, 0.05, 0], [-0.06, 0.02, 0.12]])
+    skeleton = Skeleton.from_positions(at, [-1, 0, 1, 0, 3])
+    spread = np.random.default_rng(0).uniform(-0.02, 0.02, size=(5, 30, 3))
+    carried = CarriedPoints((at[:, None] + spread).reshape(-1, 3), np.repeat(np.arange(5), 30))
+    still = swaying(skeleton, np.zeros((10, 3)))
+    assert len(planted(still, carried, UP, 0.0)) == 10
+
+
 def test_a_foot_that_is_carried_along_fast_is_left_to_slide():
     """As in clips that walk on the spot."""
     skeleton, carried = figure()

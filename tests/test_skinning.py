@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -126,6 +127,12 @@ def test_the_skeleton_of_a_rig_is_kept():
 def test_what_cannot_be_skinned(gait, clip, motion, options):
     with pytest.raises(pliant.InputError, match="expected"):
         pliant.skin(clip(gait), motion, **options)
+
+
+@pytest.mark.parametrize("weights", [lambda w: 0 * w, lambda w: 2 * w, lambda w: np.where(w > 0, 1 - 2 * w, w)])
+def test_weights_of_a_skin_are_shares(skinned, weights):
+    with pytest.raises(pliant.InputError, match="expected none below 0, and 1 together"):
+        replace(skinned, weights=weights(skinned.weights))
 
 
 def test_small_and_still_clips():

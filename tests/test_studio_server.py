@@ -185,6 +185,13 @@ def test_the_address_has_a_token_that_becomes_a_cookie(guarded: Studio) -> None:
     assert answer(guarded, "Host: evil.example", f"Cookie: {cookie}", path=path)["status"] == "421"
 
 
+def test_an_invitation_serves_once(guarded: Studio) -> None:
+    """The command line of a browser can be read by other users."""
+    path = guarded.invitation().partition(str(guarded.port))[2]
+    assert path not in guarded.address
+    assert [answer(guarded, "Host: 127.0.0.1:PORT", path=path)["status"] for _ in range(2)] == ["303", "401"]
+
+
 def test_its_own_page_has_a_session_until_it_closes(studio: Studio) -> None:
     before = threading.active_count()
     with page(studio, studio.address):

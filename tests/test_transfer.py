@@ -422,6 +422,7 @@ def _check_hooves(moved: pliant.Transfer, clip: pliant.Animation, standing: plia
             assert 0.6 < far < 1.4
 
 
+@pytest.mark.slow
 @pytest.mark.data
 @pytest.mark.filterwarnings("ignore:the source's first frame is a reference pose")
 def test_a_captured_walk_drives_the_gingerbread_man(data: Path) -> None:

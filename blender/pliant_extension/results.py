@@ -74,7 +74,7 @@ def show_correctives(context: bpy.types.Context, thing: bpy.types.Object, cache:
         for _ in frames:
             weights.append([0.0 if block.mute else block.value for block in keys])
     mixed = shapes.points[0] + np.einsum("fk,kni->fni", weights, shapes.points[1:] - shapes.points[0])
-    inverse, size = thing.matrix_world.inverted(), shapes.base.diagonal or 1.0
+    inverse = thing.matrix_world.inverted()
     world = pliant.read_animation(cache).points
     local = [np.stack([scenes.placed(points, inverse) for points in clip]) for clip in (mixed, world)]
     scale = pliant.shapes.bounding_diagonal(scenes.placed(shapes.points[0], inverse)) or 1.0
@@ -93,8 +93,8 @@ def show_correctives(context: bpy.types.Context, thing: bpy.types.Object, cache:
             block.value = float(value)
             block.keyframe_insert("value", frame=context.scene.frame_start + frame)
     choose(context, thing, result)
-    reached = mixed + np.einsum("fm,mni->fni", curves, offsets) * size
-    return float(np.sqrt(((reached - world) ** 2).sum(axis=-1).mean()) / size)
+    reached = local[0] + scale * np.einsum("fm,mni->fni", curves, offsets)
+    return float(np.sqrt(((reached - local[1]) ** 2).sum(axis=-1).mean()) / scale)
 
 
 def _own_action(keys: bpy.types.Key) -> None:

@@ -229,13 +229,15 @@ class ContactSolver:
             found.append(samples.once())
         return tuple(found)
 
-    def _shortcoming(self, depth: float, crossed: int, settled: bool) -> str:
+    def _shortcoming(self, depth: float, crossed: int, settled: bool, lost: bool) -> str:
         """What is not as it should be at the end of a frame, as text; nothing if all is."""
         if depth > MAX_PENETRATION * self.diagonal:
             deep = f"{depth / self.diagonal:.1e} of the diagonal"
             return f"{deep} is still inside an obstacle: there may be no room for it"
         if crossed:
             return f"{crossed} pairs of its own triangles cross that should not"
+        if lost:
+            return "a thin obstacle was met too often on its way to be followed: the shape may be on its other side"
         if not settled:
             return "friction has not settled: what presses, and how strongly, changes from round to round"
         return ""
@@ -270,7 +272,7 @@ class ContactSolver:
         for k in range(steps):
             if thread_time() > deadline:
                 for near in nears:
-                    near.swept = None
+                    near.give_up()
                 break
             d = (goal - x) / (steps - k)
             now = [path((k + 1) / steps) for path in paths]
@@ -293,7 +295,7 @@ class ContactSolver:
 
     def _approach(self, free: Floats, obstacle: Obstacle) -> ObstaclePath | None:
         """A path for an obstacle that is in the first shape, (n, 3): from where it is outside, by the shortest way."""
-        if not self._is_sharp(obstacle) or not self.watch.crosses(free, obstacle):
+        if not self.is_sharp(obstacle) or not self.watch.crosses(free, obstacle):
             return None
         distance, outward = obstacle.signed(free[: self.surface])
         pushed = outward[distance < 0].sum(axis=0)
@@ -309,7 +311,7 @@ class ContactSolver:
 
     def _sweep(self, x: Floats, placed: Sequence[Obstacle], nears: Sequence[ObstacleContacts]) -> None:
         """Let what has edges, or is thin, be met by its triangles, where nothing of it is in the body at x."""
-        if not any(self._is_sharp(obstacle) for obstacle in placed):
+        if not any(self.is_sharp(obstacle) for obstacle in placed):
             return
         surface = np.ascontiguousarray(x[: self.surface])
         if self._swept is None:
@@ -317,10 +319,11 @@ class ContactSolver:
             body = CollisionSurface(self.watch.triangles, surface, THIN_WATCH_DISTANCE * kept)
             self._swept = [SweptObstacle(body, o, kept, o.thickness < edge) for o in placed]
         for obstacle, near, swept in zip(placed, nears, self._swept, strict=True):
-            if self._is_sharp(obstacle) and not self.watch.crosses(x, obstacle):
+            if self.is_sharp(obstacle) and not self.watch.crosses(x, obstacle):
                 near.swept = SweptContacts(swept, swept.points(obstacle))
 
-    def _is_sharp(self, obstacle: Obstacle) -> bool:
+    def is_sharp(self, obstacle: Obstacle) -> bool:
+        """Whether an obstacle is met by its triangles, as it has edges or is thin."""
         thin = obstacle.thickness < THIN_EDGES * self.watch.longest_edge
         return thin or isinstance(obstacle, (Box, Cylinder, MeshObstacle))
 
@@ -370,7 +373,7 @@ class ContactSolver:
             if share == 1:
                 return x
         for near, _, _ in swept:
-            near.swept = None
+            near.give_up()
         return moved if swept else x
 
     def _strides(self, x: Floats, motion: Floats, placed: Sequence[Obstacle], nears: Sequence[ObstacleContacts]) -> int:
@@ -517,7 +520,8 @@ class ContactFrame:
                 break
             if depth > MAX_PENETRATION * diagonal and not new:
                 boost = min(10 * boost, 1e4)
-        message = solver._shortcoming(depth, crossed, settled or self._quick)
+        lost = any(near.lost for near in nears)
+        message = solver._shortcoming(depth, crossed, settled or self._quick, lost)
         if not found.converged and not message:
             message = f"stopped after {steps} iterations, at {found.residual:.1e} of the first force"
         solver.state = solver._next_state(body, self._number, found, nears, pressing)

@@ -47,6 +47,13 @@ class ObstacleContacts:
     """Points that must stay on the outer side of planes: points on these, and normals."""
     swept: SweptContacts | None = None
     """What the body meets of its corners, edges and faces, if nothing of it is in the body at first."""
+    lost: bool = False
+    """Whether it is thin and was not followed to the end of the path, so that the body may be on either side."""
+
+    def give_up(self) -> None:
+        """Follow it by signed distances from here."""
+        self.lost = self.lost or not self.is_signed
+        self.swept = None
 
     @property
     def is_signed(self) -> bool:

@@ -19,6 +19,8 @@ from pliant.core.topology import Floats, Ints
 from pliant.core.validation import expect
 from pliant.core.values import locked, owned
 
+WEIGHT_SUM_TOLERANCE = 1e-6
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SkinnedAnimation(Animation):
@@ -56,6 +58,13 @@ class SkinnedAnimation(Animation):
             )
         if self.joints.size and not 0 <= self.joints.min() <= self.joints.max() < len(self.motion.skeleton):
             raise InputError(f"joints reach {self.joints.max()}; the skeleton has {len(self.motion.skeleton)}")
+
+        total = self.weights.sum(axis=1)
+        if self.weights.min(initial=0) < 0 or np.abs(total - 1).max(initial=0) > WEIGHT_SUM_TOLERANCE:
+            raise InputError(
+                f"weights of a skin are at least {self.weights.min():.3g} and add up to {total.min():.3g} to "
+                f"{total.max():.3g} at a vertex; expected none below 0, and 1 together"
+            )
 
     def __repr__(self) -> str:
         more = f" and {len(self.correctives)} correctives" if len(self.correctives) else ""

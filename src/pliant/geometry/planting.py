@@ -210,6 +210,11 @@ def _ancestors(joint: int, above: Ints) -> list[int]:
     return found
 
 
+def _depth(joint: int, parents: Ints) -> int:
+    """How many joints are above one."""
+    return len(_ancestors(joint, parents))
+
+
 def _joined(parents: Ints, skin: CarriedPoints, low: Flags) -> Ints:
     """(j,) the joint above each: its parent, or for a foot that hangs on a root or control, the end of its leg.
 
@@ -219,14 +224,16 @@ def _joined(parents: Ints, skin: CarriedPoints, low: Flags) -> Ints:
 
     own = np.unique(skin.joints).tolist()
     trees = {j: cKDTree(skin.points[skin.joints == j]) for j in own}
-    hanging = [j for j in own if low[j] and (parents[parents[j]] < 0 or parents[j] not in own)]
+    hanging = [j for j in own if low[j] and (_depth(j, parents) < 2 or parents[j] not in own)]
     ends = [k for k in own if k not in hanging and not set(_below(k, parents)[1:]) & set(own)]
     above, first = parents.copy(), dict[int, int]()
     for j in hanging:
-        gaps = [np.inf if j in _ancestors(k, parents) else float(trees[k].query(trees[j].data)[0].min()) for k in ends]
-        if gaps and min(gaps) < NEAR_LIMB * skin.diagonal:
-            end = ends[int(np.argmin(gaps))]
-            above[j] = first.get(end, end)
+        legs = {k: first.get(k, k) for k in ends}
+        legs = {k: leg for k, leg in legs.items() if j != leg and j not in _ancestors(leg, above)}  # no cycles
+        gaps = {k: float(trees[k].query(trees[j].data)[0].min()) for k in legs}
+        if gaps and min(gaps.values()) < NEAR_LIMB * skin.diagonal:
+            end = min(gaps, key=lambda k: gaps[k])
+            above[j] = legs[end]
             first.setdefault(end, j)
     return above
 

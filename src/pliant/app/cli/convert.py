@@ -79,8 +79,11 @@ def _skinned(options: argparse.Namespace, clip: pliant.Animation) -> pliant.Skin
     if options.rig:
         try:
             motion = pliant.read_motion(options.rig, clip=clip.name)
-        except (InputError, TypeError):  # it has one motion only, or calls it otherwise
+        except TypeError:  # a format with one motion a file
             motion = pliant.read_motion(options.rig)
+        except InputError:
+            motion = pliant.read_motion(options.rig)
+            warnings.warn(f'{options.rig} has no clip "{clip.name}"; its first was taken', PliantWarning, stacklevel=2)
     elif options.mesh is None and _moves_joints(options.input):
         number = int(options.clip) if options.clip and options.clip.isdigit() else options.clip
         motion = pliant.read_motion(options.input, clip=number)

@@ -62,7 +62,7 @@ def _studio(options: argparse.Namespace) -> int:
     if not options.no_browser and sys.stdout.isatty():
         import webbrowser
 
-        webbrowser.open(studio.address)
+        webbrowser.open(studio.invitation())
     try:
         studio.wait()
     except KeyboardInterrupt:

@@ -88,9 +88,10 @@ class Studio:
         self._gone_ids: set[int] = set()
         self._left: Document | None = None
         self._token = secrets.token_urlsafe(16) if token else ""
+        self._invitations: set[str] = set()
         with (
             redirect_stdout(StringIO()),
-            own_pages_only(self._token),
+            own_pages_only(self._token, self._invitations),
         ):  # the command says where it listens in its own words
             self._server = viser.ViserServer(host=LOOPBACK, port=port, label="pliant studio", verbose=False)
         self._server.request_share_url = _refuse  # a public address for this machine is nothing to hand out
@@ -106,6 +107,13 @@ class Studio:
     def address(self) -> str:
         """What to open in a browser."""
         return f"http://{LOOPBACK}:{self.port}" + (f"/?token={self._token}" if self._token else "")
+
+    def invitation(self) -> str:
+        """An address that serves once: others may read the command line that opens a browser."""
+        if not self._token:
+            return self.address
+        self._invitations.add(secrets.token_urlsafe(16))
+        return f"http://{LOOPBACK}:{self.port}/?token={next(iter(self._invitations))}"
 
     @property
     def port(self) -> int:
@@ -162,8 +170,11 @@ class Studio:
 
 
 @contextmanager
-def own_pages_only(token: str) -> Iterator[None]:
-    """Servers of websockets that are made meanwhile answer their own pages alone, and those who have the token."""
+def own_pages_only(token: str, invitations: set[str]) -> Iterator[None]:
+    """Servers of websockets that are made meanwhile answer their own pages alone, to those who have the token.
+
+    invitations: tokens that serve once.
+    """
     from websockets.asyncio import server
 
     serve = server.serve
@@ -175,7 +186,10 @@ def own_pages_only(token: str) -> Iterator[None]:
                 log.warning("a page of another site tried to use the studio; it was turned away")
                 return connection.respond(status, "The studio is for pages of its own.\n")
             cookie = f"pliant-{connection.local_address[1]}"  # cookies count for all ports
-            if is_given(token, parse_qs(urlsplit(request.path).query).get("token", [])):
+            given = parse_qs(urlsplit(request.path).query).get("token", [])
+            invited = [invitation for invitation in invitations if is_given(invitation, given)]
+            if is_given(token, given) or invited:
+                invitations.difference_update(invited)
                 welcome = connection.respond(HTTPStatus.SEE_OTHER, "")
                 welcome.headers["Location"] = "/"
                 welcome.headers["Set-Cookie"] = f"{cookie}={token}; Path=/; HttpOnly; SameSite=Strict"

@@ -361,8 +361,8 @@ def correctives(
             sliders = list(sets[rng.integers(len(sets))])
             row[sliders] = rng.random(len(sliders))
         missed = poses.solve(check)
-        curves = np.asarray(polynomials.values(check) @ coefficients)
-        checked = _largest((missed - np.einsum("pc,cnk->pnk", curves, targets, optimize=True)).reshape(len(check), -1))
+        distances[-1] = _left(polynomials, poses.table, poses.missed, coefficients, targets)  # without what was pruned
+        checked = _left(polynomials, check, missed, coefficients, targets)
         if checked <= largest or distances[-1] > largest or k == CHECK_ROUNDS - 1:
             break
         poses.add(check, missed)
@@ -373,6 +373,12 @@ def correctives(
     reached = max(distances[-1], checked) <= largest and not poses.unconverged
     diagonal = rig.body.diagonal
     return LinearRig(shapes, tuple(drivers), np.array(distances) / diagonal, checked / diagonal, reached, rig)
+
+
+def _left(polynomials: Polynomials, table: Floats, missed: Any, coefficients: Floats, targets: Floats) -> float:
+    """The largest distance of a vertex that correctives leave at sliders (p, shapes)."""
+    curves = np.asarray(polynomials.values(table) @ coefficients)
+    return _largest((missed - np.einsum("pc,cnk->pnk", curves, targets, optimize=True)).reshape(len(table), -1))
 
 
 def _pruned(polynomials: Polynomials, coefficients: Floats, targets: Floats, least: float) -> Floats:

@@ -18,6 +18,7 @@ in which the vertices' rotations are unknowns, too; for contacts see `pliant.eng
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
@@ -29,7 +30,7 @@ from numpy.typing import ArrayLike
 from pliant.contact.solver import ContactSolver
 from pliant.core import rotations
 from pliant.core.clips import Pose
-from pliant.core.errors import InputError
+from pliant.core.errors import InputError, PliantWarning
 from pliant.core.topology import Floats, Ints
 from pliant.core.values import Displayed, as_array
 from pliant.engines.blend import kernels
@@ -89,7 +90,21 @@ class Jacobian(Displayed):
 def jacobian_at(
     rig: Blendshapes, row: Floats, load: ExternalLoad, options: SolveOptions, solver: ContactSolver | None = None
 ) -> Jacobian:
-    """At sliders (shapes,), under a load or none, in contact or not."""
+    """At sliders (shapes,), under a load or none, in contact or not; a shape that has not converged is warned of."""
+    found = _jacobian_at(rig, row, load, options, solver)
+    if not found.pose.converged:
+        why = found.pose.message or "the residual is above the accuracy"
+        warnings.warn(
+            f"the shape has not converged ({why}), so its derivative is not that of an equilibrium",
+            PliantWarning,
+            stacklevel=3,
+        )
+    return found
+
+
+def _jacobian_at(
+    rig: Blendshapes, row: Floats, load: ExternalLoad, options: SolveOptions, solver: ContactSolver | None
+) -> Jacobian:
     w, statics, chain = rig.weights(row), rig.statics, slider_chain(rig, row)
     start = statics.start(w, options.accuracy)
     free_options = options if len(rig.body.network.unknown) else SolveOptions()  # Newton's matrix would be empty
@@ -388,7 +403,7 @@ def _times(matrices: Floats, vectors: Floats) -> Floats:
 
 
 def left_jacobian(rotvecs: Floats, changes: Floats) -> Floats:
-    """(n, 3) ``J(ω) δ``: the rotation, in the world, by which exp(ω) scaled on when ω changes by δ."""
+    """(n, 3) ``J(ω) δ``: the rotation, in the world, by which exp(ω) turns on when ω changes by δ."""
     angle = np.linalg.norm(rotvecs, axis=1)[:, None]
     small = angle < 1e-4
     safe = np.where(small, 1.0, angle)

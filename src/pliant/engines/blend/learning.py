@@ -47,7 +47,8 @@ class LearnedStiffness(Displayed):
     """Factors on a rig's stiffness, and how near its shapes come to the frames."""
 
     factors: Floats
-    """(n,) for each vertex: `Blendshapes(shapes, stiffness=factors)`."""
+    """(n,) for each vertex, on top of the stiffness that the rig has: where it has none of its own,
+    `Blendshapes(shapes, stiffness=factors)`."""
     errors: Floats
     """(frames,) root mean square distance to each frame, over the diagonal."""
     errors_before: Floats

@@ -23,6 +23,7 @@ from pliant.contact.obstacles import Obstacle
 from pliant.contact.solver import CONTACT_STIFFNESS, ContactSolver
 from pliant.contact.watched_rows import ObstacleContacts, together
 from pliant.core.clips import Pose
+from pliant.core.errors import InputError
 from pliant.core.topology import Floats, Ints
 from pliant.engines.blend.contacts import SpringContactBody, pose_in_contact
 from pliant.engines.blend.equilibrium import NO_FORCE, Network, Outcome, SolveOptions
@@ -177,6 +178,12 @@ def pressed(
     loaded: the network under the load, the free shape (n, 3) that the load has moved, and its rest state.
     """
     network, free, rest = loaded
+    if any(solver.is_sharp(moving.at(0)) for moving in solver.obstacles):
+        raise InputError(
+            "there is no derivative against boxes, cylinders, meshes and what is thinner than the faces of the shape, "
+            "whose edges it touches; expected balls, capsules or half-spaces",
+            argument="obstacles",
+        )
     pose = pose_in_contact(rig, solver, w, load, SolveOptions())
     assert solver.state is not None
     x = solver.state.x
@@ -185,7 +192,14 @@ def pressed(
     )
     outcome = made.settled(x, rest)
     found = rig.statics.pose(outcome, None)
-    found = replace(found, penetration=pose.penetration, contacts=pose.contacts, reactions=pose.reactions)
+    found = replace(
+        found,
+        converged=found.converged and pose.converged,
+        message=found.message or pose.message,
+        penetration=pose.penetration,
+        contacts=pose.contacts,
+        reactions=pose.reactions,
+    )
     return (
         found,
         made.network,

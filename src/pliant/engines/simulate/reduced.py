@@ -127,7 +127,7 @@ def bending_modes(body: ElasticBody, count: int) -> tuple[Floats, Floats]:
     """Vibrations and modal derivatives together, as `eigenmodes` gives them; frequencies are of motions in these."""
     from scipy.linalg import eigh
 
-    second = int(DERIVATIVES * count)
+    second = min(int(DERIVATIVES * count), PAIRED * (PAIRED + 1) // 2)
     omega, shapes = eigenmodes(body, count - second)
     found = np.concatenate([shapes, modal_derivatives(body, omega, shapes, second)], axis=2)
     mass = np.repeat(body.mass[: len(found), None], 3, axis=1).ravel()
