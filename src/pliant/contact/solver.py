@@ -32,7 +32,7 @@ from pliant.contact.mesh_obstacle import MeshObstacle
 from pliant.contact.obstacles import MovingObstacle, Obstacle
 from pliant.contact.response import MAX_MEETINGS, ContactMinimum, minimise, settle
 from pliant.contact.self_contact import SelfContact
-from pliant.contact.solids import Box, Cylinder
+from pliant.contact.solids import Box
 from pliant.contact.state import ContactState
 from pliant.contact.steps import LocalContactsStep, deflected
 from pliant.contact.swept import THIN_WATCH_DISTANCE, SweptContacts, SweptObstacle
@@ -55,7 +55,7 @@ FIRST_RETREAT, MAX_RETREAT = 0.01, 0.5
 """Distances, over the diagonal, from which an obstacle that is in the first shape is led there."""
 MAX_PARTS = 12
 """Parts, at most, in which a stride is made where obstacles and the body meet on it."""
-THIN_EDGES = 2.0
+THIN_EDGES = 1.0
 """Thickness of an obstacle, over the longest edge of the body, up to which it has no inside to speak of."""
 MAX_CONTACT_ROUNDS = 16
 MAX_FRICTION_ROUNDS = 6
@@ -325,7 +325,7 @@ class ContactSolver:
     def is_sharp(self, obstacle: Obstacle) -> bool:
         """Whether an obstacle is met by its triangles, as it has edges or is thin."""
         thin = obstacle.thickness < THIN_EDGES * self.watch.longest_edge
-        return thin or isinstance(obstacle, (Box, Cylinder, MeshObstacle))
+        return thin or isinstance(obstacle, (Box, MeshObstacle))
 
     def _is_free(self, x: Floats, free: Floats, nears: Sequence[ObstacleContacts]) -> bool:
         """Whether nothing is near the free shape, or in its path to there from x."""

@@ -180,8 +180,8 @@ def pressed(
     network, free, rest = loaded
     if any(solver.is_sharp(moving.at(0)) for moving in solver.obstacles):
         raise InputError(
-            "there is no derivative against boxes, cylinders, meshes and what is thinner than the faces of the shape, "
-            "whose edges it touches; expected balls, capsules or half-spaces",
+            "there is no derivative against boxes, meshes and what is thinner than the faces of the shape, "
+            "whose edges it touches; expected thick balls, cylinders, capsules or half-spaces",
             argument="obstacles",
         )
     pose = pose_in_contact(rig, solver, w, load, SolveOptions())
