@@ -49,6 +49,7 @@ from pliant.engines.simulate.statics import failure_of
 from pliant.engines.simulate.strain_limits import imposed_ranges, limit_walls
 from pliant.engines.simulate.warping import UNSTRAINED, Singles
 from pliant.native import kernels
+from pliant.numerics.linalg import one_blas_thread
 
 if TYPE_CHECKING:
     from pliant.engines.simulate.body import ElasticBody
@@ -167,12 +168,13 @@ def modal_derivatives(body: ElasticBody, omega: Floats, shapes: Floats, count: i
                 accuracy=0.0, reduction=DERIVATIVE_ACCURACY, iterations=ITERATIONS,
             )  # fmt: skip
             found.append(solved.d / (omega[i] * omega[j]) ** 2)
-    mass = np.repeat(np.sqrt(body.mass[:free, None]), 3, axis=1)
+    mass = np.repeat(np.sqrt(np.maximum(body.mass[:free, None], 0)), 3, axis=1)
     flat = np.stack([(mass * one).ravel() for one in found], axis=1)
     known = (mass[:, :, None] * shapes).reshape(len(flat), -1)
     flat -= known @ (known.T @ flat)
     rotated = np.linalg.eigh(flat.T @ flat)[1][:, ::-1][:, :count]
-    return (flat @ rotated).reshape(free, 3, -1) / mass[:, :, None]
+    inverse = np.divide(1, mass, out=np.zeros_like(mass), where=mass > 0)  # a node may have no share of the volume
+    return (flat @ rotated).reshape(free, 3, -1) * inverse[:, :, None]
 
 
 def _rest_product(body: ElasticBody, d: Floats) -> Floats:
@@ -345,10 +347,11 @@ class ReducedBody(Displayed):
             raise InputError("a skin that slides does not act on eigenmodes; leave it out, or do without modes")
         self.body, self.shape, self.skeleton = body, body.shape, body.skeleton
         self.bones, self.diagonal = body.bones, body.diagonal
-        self.frequencies, shapes = bending_modes(body, modes)
-        """(k,) angular, of the modes."""
-        self._tabulate(shapes)
-        self._fit(shapes)
+        with one_blas_thread():
+            self.frequencies, shapes = bending_modes(body, modes)
+            """(k,) angular, of the modes."""
+            self._tabulate(shapes)
+            self._fit(shapes)
 
     def __repr__(self) -> str:
         return f"ReducedBody({self.body!r}, {len(self.frequencies)} modes)"
@@ -603,6 +606,10 @@ class ReducedStepper:
 
     def step(self, before: ReducedState, frames: Frames, frame: int) -> ReducedState:
         """The state after one step; the bones are at `frame` at its end, and at the frame before between its stages."""
+        with one_blas_thread():
+            return self._stepped(before, frames, frame)
+
+    def _stepped(self, before: ReducedState, frames: Frames, frame: int) -> ReducedState:
         g, start = self.g, before
         known = (
             before.position + g * before.velocity, before.velocity + g * before.acceleration,

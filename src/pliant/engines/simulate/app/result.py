@@ -154,7 +154,7 @@ class SimulateRun(EngineRun):
         sentences = [f"Volume stays between {percent(volume.min())} and {percent(volume.max())} of that at rest."]
         sentences += self.warnings
         sentences += [] if self.measured("inverted").any() else ["Nothing is turned inside out."]
-        if self.dynamic:
+        if self.dynamic and np.isfinite(self.lag).all():
             sentences.append(
                 f"Flesh is up to {percent(self.lag.max())} of the diagonal from where bones would carry it."
             )
