@@ -334,3 +334,11 @@ def test_bad_tables_of_markers_are_one_line(tmp_path, monkeypatch, capsys, hand,
     assert message in err
     assert err.count("\n") == 1
     assert not (tmp_path / "found.csv").exists()
+
+
+@pytest.mark.data
+def test_a_real_rigs_own_clip_is_found_again(data):
+    """Wings that beat: from the frame before alone, the fit is stuck 22 % away."""
+    file = data / "poses" / "morph-glb" / "Parrot.glb"
+    rig = pliant.Blendshapes(pliant.read_shapes(file))
+    assert rig.fit(pliant.read_animation(file)).errors.max() < 1e-4 * rig.body.diagonal

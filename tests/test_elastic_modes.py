@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import pliant
 from pliant import ElasticBody, Material, Mesh, Motion, Skeleton, gallery
 from pliant.core import rotations
 from pliant.core.errors import InputError
@@ -112,6 +113,15 @@ def test_points_that_stand_for_others_have_positive_weights(few):
 
 def test_there_are_as_many_modes_as_asked_for(few):
     assert len(few.body.reduced(100).frequencies) == 100
+
+
+@pytest.mark.slow
+@pytest.mark.data
+def test_nodes_without_mass_are_taken(data):
+    """Of 800 nodes of this animal one has no share of the volume."""
+    path = data / "models" / "dino" / "Trex.glb"
+    body = ElasticBody(pliant.read_mesh(path), pliant.read_skeleton(path), nodes=800)
+    assert np.isfinite(body.reduced(60).frequencies).all()
 
 
 def test_what_is_wrong_is_refused(few):

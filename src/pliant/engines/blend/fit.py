@@ -58,6 +58,8 @@ MOST_ERROR, OUTLYING_MARKER = 0.02, 10.0
 """Of a fit, over the diagonal; and distance of one marker over the median, from which it is named."""
 MOST_DAMPING = 10.0
 """At which no step helps."""
+STUCK_ERROR = 1e-3
+"""Distance, over the diagonal, above which a frame that linear blending fits twice as well is fitted from there too."""
 SMOOTHING_ROUNDS = 4
 """Steps of a clip's frames together."""
 
@@ -371,7 +373,11 @@ def fit(
             starts = [FrameFit(before.row, before.R, before.t, before.columns, known)]
             before.columns = None
         linear_errors.append(plain.error)
-        frames.append(min((fitting.fit(physical, each, start) for start in starts), key=lambda f: f.error))
+        found = min((fitting.fit(physical, each, start) for start in starts), key=lambda f: f.error)
+        if frames and found.error > 2 * plain.error + STUCK_ERROR * rig.body.diagonal:
+            again = fitting.fit(physical, each, FrameFit(plain.row, plain.R, plain.t))
+            found = min(found, again, key=lambda f: f.error)
+        frames.append(found)
         if progress is not None:
             progress(k + 1, len(seen))
     if smoothness and len(frames) > 2:

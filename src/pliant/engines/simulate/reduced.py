@@ -393,7 +393,8 @@ class ReducedBody(Displayed):
 
         chosen, mass = _clustered(body.nodes.points[:free], body.mass[:free], MASS_POINTS)
         self._mass = replace(self._carried(every[chosen], shapes, mass), modes=locked(shapes[chosen]))
-        self._leash_rates = (body.leash / body.mass[:free])[chosen]
+        heavy = body.mass[chosen] > 0
+        self._leash_rates = np.divide(body.leash[chosen], body.mass[chosen], out=np.zeros(len(heavy)), where=heavy)
 
         chosen, volumes = _clustered(body.quadrature.points, operator.weights, STRAIN_POINTS, self._straining(shapes))
         near = operator.functions.chosen(chosen)
