@@ -222,6 +222,9 @@ def test_the_command_line(command_line, gait, tmp_path, monkeypatch):
         code, out, err = command_line("convert", source, "again.glb", "--skin", *more)
         assert (code, err) == (0, "")
         assert pliant.read_skeleton("again.glb").names == pliant.read_skeleton("game.glb").names
+    code, _, err = command_line("convert", "game.glb", "again.glb", "--skin", "--bones", "20")
+    assert code == 2
+    assert "--bones has no effect: game.glb has a skeleton" in err
     for bad in (["--bones", "3"], ["--skin", "--as", "mesh"], ["--skin", "--bones", "0"]):
         code, _, err = command_line("convert", "clip.glb", "bad.glb", *bad)
         assert code == 2

@@ -87,6 +87,8 @@ def _skinned(options: argparse.Namespace, clip: pliant.Animation) -> pliant.Skin
     elif options.mesh is None and _moves_joints(options.input):
         number = int(options.clip) if options.clip and options.clip.isdigit() else options.clip
         motion = pliant.read_motion(options.input, clip=number)
+    if motion is not None and options.bones is not None:
+        raise InputError(f"--bones has no effect: {options.rig or options.input} has a skeleton; leave it out")
     return pliant.skin(clip, motion, **given(options, *SkinOptions.names()))
 
 
