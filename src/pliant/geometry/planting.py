@@ -210,11 +210,6 @@ def _ancestors(joint: int, above: Ints) -> list[int]:
     return found
 
 
-def _depth(joint: int, parents: Ints) -> int:
-    """How many joints are above one."""
-    return len(_ancestors(joint, parents))
-
-
 def _joined(parents: Ints, skin: CarriedPoints, low: Flags) -> Ints:
     """(j,) the joint above each: its parent, or for a foot that hangs on a root or control, the end of its leg.
 
@@ -224,7 +219,7 @@ def _joined(parents: Ints, skin: CarriedPoints, low: Flags) -> Ints:
 
     own = np.unique(skin.joints).tolist()
     trees = {j: cKDTree(skin.points[skin.joints == j]) for j in own}
-    hanging = [j for j in own if low[j] and (_depth(j, parents) < 2 or parents[j] not in own)]
+    hanging = [j for j in own if low[j] and (len(_ancestors(j, parents)) < 2 or parents[j] not in own)]
     ends = [k for k in own if k not in hanging and not set(_below(k, parents)[1:]) & set(own)]
     above, first = parents.copy(), dict[int, int]()
     for j in hanging:

@@ -112,8 +112,8 @@ class Studio:
         """An address that serves once: others may read the command line that opens a browser."""
         if not self._token:
             return self.address
-        self._invitations.add(secrets.token_urlsafe(16))
-        return f"http://{LOOPBACK}:{self.port}/?token={next(iter(self._invitations))}"
+        self._invitations.add(token := secrets.token_urlsafe(16))
+        return self.address.replace(self._token, token)
 
     @property
     def port(self) -> int:

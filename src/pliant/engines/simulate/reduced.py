@@ -270,16 +270,12 @@ class PosedBones:
 
 
 @dataclass(frozen=True, eq=False)
-class ReducedState:
-    """A reduced body at one moment; what is not described is as in `BodyState`."""
+class Rates:
+    """A moment's values and rates; what is not described is as in `BodyState`."""
 
     time: float
     z: Floats
     """(k,) the modes' coordinates."""
-    transforms: Floats
-    """(4 b, 3) of the bones."""
-    ends: Floats
-    """(s, 3) of parts that bones carry rigidly."""
     position: Floats
     """(3 m,) where the mass points are, times the roots of their masses."""
     velocity: Floats
@@ -292,6 +288,16 @@ class ReducedState:
     carried: Floats
     """(3 m,) the position that bones alone would carry to."""
     carried_rate: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class ReducedState(Rates):
+    """A reduced body at one moment; what is not described is as in `BodyState`."""
+
+    transforms: Floats
+    """(4 b, 3) of the bones."""
+    ends: Floats
+    """(s, 3) of parts that bones carry rigidly."""
     volume: float
     inverted: int
     energy: float
@@ -587,7 +593,7 @@ class ReducedStepper:
         begun = self._rated(systems, z, time, None if following else 0.0)
         return self._state(begun, here, iterations, reached)
 
-    def _rated(self, systems: list[_System], z: Floats, time: float, swing: Floats | float | None) -> _Rates:
+    def _rated(self, systems: list[_System], z: Floats, time: float, swing: Floats | float | None) -> Rates:
         """The rates at the first of some moments. swing: (3 m,) velocity, if not that of the bones."""
         here, times = systems[0], np.array([0.0, GAMMA * self.h, self.h])[: len(systems)]
         velocity = rate_of([one.position + one.moved @ z for one in systems], times)
@@ -601,7 +607,7 @@ class ReducedStepper:
         mass = here.moved.T @ here.moved
         acceleration = here.moved @ np.linalg.solve(mass, force)
         position = here.position + here.moved @ z
-        return _Rates(
+        return Rates(
             time, z, position, velocity, acceleration, strain, strain_rate, here.position, carried_rate
         )  # fmt: skip
 
@@ -628,7 +634,7 @@ class ReducedStepper:
 
     def _stage(
         self, time: float, z: Floats, known: tuple[Floats, Floats, Floats, Floats], frames: Frames, frame: int
-    ) -> tuple[_Rates, _System, int, bool]:
+    ) -> tuple[Rates, _System, int, bool]:
         """The end of a stage, from what `dynamics` calls ŷ and from z before it."""
         g, (x, v, e, c), system = self.g, known, self.body._system(frames, frame)
         stiff, viscous, inertia = 1 + self.damping / g, self.damping / g, 1 / g**2 + self.drag / g
@@ -640,7 +646,7 @@ class ReducedStepper:
         position = system.position + system.moved @ z
         strain = system.strain + system.strained @ _single(z)
         velocity = (position - x) / g
-        ended = _Rates(
+        ended = Rates(
             time, z, position, velocity, (velocity - v) / g, strain, (strain - e) / g, system.position,
             (system.position - c) / g,
         )  # fmt: skip
@@ -698,7 +704,7 @@ class ReducedStepper:
         begun = self._rated(systems, state.z, state.time + self.h, bones + swing.ravel())
         return self._state(begun, systems[0], 1, True)
 
-    def _state(self, rates: _Rates, system: _System, iterations: int, converged: bool) -> ReducedState:
+    def _state(self, rates: Rates, system: _System, iterations: int, converged: bool) -> ReducedState:
         points, body = self.body._strains, self.body
         J = np.linalg.det(system.gradients(rates.z).reshape(-1, 3, 3))
         volume, inverted = (
@@ -717,21 +723,6 @@ class ReducedStepper:
             kinetic=0.5 * float(rates.velocity @ rates.velocity), iterations=iterations,
             converged=converged and not message, problem=problem, message=message,
         )  # fmt: skip
-
-
-@dataclass(frozen=True, eq=False)
-class _Rates:
-    """A moment's values and rates; the fields are those of `ReducedState`."""
-
-    time: float
-    z: Floats
-    position: Floats
-    velocity: Floats
-    acceleration: Floats
-    strain: Floats
-    strain_rate: Floats
-    carried: Floats
-    carried_rate: Floats
 
 
 @dataclass
