@@ -84,14 +84,18 @@ def test_the_file_evaluated_by_hand(rig, written):
     """From the file's targets and curves alone, as an engine would."""
     file, _ = written
     targets = pliant.read_shapes(file)
-    curves = json.loads(file.with_name("rig.correctives.json").read_text())["correctives"]
+    text = file.with_name("rig.correctives.json").read_text()
+    driving = json.loads(text)
+    curves = driving["correctives"]
+    assert len(text) < 1000 + sum(40 + 20 * len(terms) for terms in curves.values()) + 40 * len(driving["products"])
     assert list(curves) == list(targets.names[3:])
     for fist, spread in ((0.3, 0.0), (0.5, 0.5), (0.8, 0.4)):
         value = {"fist": fist, "spread": spread}
+        products = [np.prod([value[s] ** p for s, p in powers.items()]) for powers in driving["products"]]
         points = targets.points[0] + fist * (targets.points[1] - targets.points[0])
         points = points + spread * (targets.points[2] - targets.points[0])
         for name, terms in curves.items():
-            weight = sum(t["coefficient"] * np.prod([value[s] ** p for s, p in t["powers"].items()]) for t in terms)
+            weight = sum(c * products[k] for k, c in terms)
             points += weight * (targets.named(name).points - targets.points[0])
         assert away(rig, points, value) < ERROR
         assert away(rig, targets.points[0] + fist * (targets.points[1] - targets.points[0]), {"fist": fist}) > ERROR

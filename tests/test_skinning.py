@@ -120,9 +120,10 @@ def test_the_skeleton_of_a_rig_is_kept():
         (lambda gait: gait, gallery.creature_walk(100), {}),
         (lambda gait: gait, None, {"bones": 0}),
         (lambda gait: gait, None, {"influences": 9}),
+        (lambda gait: gait, gallery.animal_gallop(8), {"bones": 20}),
         (lambda gait: gait.shape, None, {}),
     ],
-    ids=["cloud", "frames", "bones", "influences", "mesh"],
+    ids=["cloud", "frames", "bones", "influences", "bones of a motion", "mesh"],
 )
 def test_what_cannot_be_skinned(gait, clip, motion, options):
     with pytest.raises(pliant.InputError, match="expected"):

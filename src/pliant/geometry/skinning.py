@@ -96,6 +96,10 @@ def skin(
     expect(clip, Animation, "the clip to skin")
     expect(motion, (Motion, NoneType), "the motion to skin a clip with")
     chosen = SkinOptions(bones, influences, correctives)
+    if motion is not None and bones != SkinOptions.bones:
+        raise InputError(
+            f"bones is {bones} beside a motion, whose joints are kept; expected one of both", argument="bones"
+        )
     shape = clip.shape.surface if isinstance(clip.shape, TetMesh) else clip.shape
     if not isinstance(shape, Mesh) or not len(shape.polygons):
         raise InputError(f"a {type(clip.shape).__name__} cannot be skinned; expected a clip of a mesh with faces")

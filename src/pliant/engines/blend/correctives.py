@@ -58,6 +58,8 @@ FIRST_RANK = 16
 """Singular vectors that are computed at first; more and more until there are enough."""
 NEGLIGIBLE = 0.02
 """Share of the error below which a polynomial is left out of a curve."""
+DIGITS = 7
+"""Of coefficients in files."""
 MOST_TOGETHER = 4
 CORRECTIVE_NAME = re.compile(r"pliant_corrective\d+")
 """What correctives are called."""
@@ -122,15 +124,22 @@ class LinearRig(Displayed):
         return values
 
     def to_dict(self) -> dict[str, Any]:
-        """The driving curves, for JSON."""
+        """The driving curves, for JSON: products of sliders, which curves share, and how much of which is in each."""
+        number: dict[tuple[tuple[str, int], ...], int] = {}
+        curves = {
+            driver.name: [
+                [number.setdefault(tuple(powers.items()), len(number)), float(f"{coefficient:.{DIGITS}g}")]
+                for coefficient, powers in driver.terms
+            ]
+            for driver in self.drivers
+        }
         return {
-            "about": "the weight of a corrective: sum of coefficient * product of slider^power, sliders cut to 0..1",
+            "about": "products: of sliders, cut to 0..1, to these powers; "
+            "the weight of a corrective: sum of coefficient * product, of pairs of product number and coefficient",
             "error": float(self.errors[-1]),
             "error without": float(self.errors[0]),
-            "correctives": {
-                driver.name: [{"coefficient": c, "powers": powers} for c, powers in driver.terms]
-                for driver in self.drivers
-            },
+            "products": [dict(powers) for powers in number],
+            "correctives": curves,
         }
 
 

@@ -108,7 +108,8 @@ def write(target: Path, rig: LinearRig, clip: WeightClip | None) -> list[Path]:
             pliant.write(part, rig.shapes)
             if clip is not None:
                 write_weights(part.with_name(f"{target.stem}.weights.csv"), clip)
-        part.with_name(curves.name).write_text(json.dumps(rig.to_dict(), indent=1) + "\n", encoding="utf-8")
+        text = json.dumps(rig.to_dict(), separators=(",", ":"))
+        part.with_name(curves.name).write_text(f"{text}\n", encoding="utf-8")
         beside = sorted(path.name for path in part.parent.iterdir() if path.name != target.name)
     return [target.with_name(name) for name in [target.name, *beside] if target.with_name(name).exists()]
 
