@@ -21,7 +21,6 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -37,14 +36,13 @@ from pliant.core.topology import Floats
 from pliant.engines.transfer.automatic import cage_axes
 from pliant.gallery.primitives import box_mesh
 from pliant.geometry.body_plan import bodies
+from pliant.geometry.body_plan.recognition import followed_nodes, limb_errors
 from pliant.geometry.body_plan.retargeted import Retargeted
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 FRAMES = 24
 """Of each clip, evenly."""
 LATTICE = 40
-NEAR = 12
-"""Points of a shape whose mean follows a place inside it."""
 GOOD_ANGLE = 15.0
 HEADINGS = (45, 90, 135, 180, 225, 270, 315)
 
@@ -272,7 +270,7 @@ class Measured:
         self.found, self.moved, self.frames = found, moved, frames
         source, target = found.source, found.target
         self.source = source.positions[frames]
-        self.target = followed(moved.shape.points, moved.points, target.tree.locations)
+        self.target = followed_nodes(moved.shape.points, moved.points, target.tree.locations)
         self.heights = [
             float(np.ptp(places @ up))
             for places, up in (
@@ -283,19 +281,8 @@ class Measured:
 
     def angles(self) -> Floats:
         """Degrees between corresponding pieces of legs and arms."""
-        found, every = self.found, []
-        for mine, theirs in found.follower.pairs:
-            if theirs.role not in ("leg", "arm"):
-                continue
-            nodes = [n for n, share in zip(theirs.nodes, theirs.shares, strict=True) if share <= theirs.end + 1e-9]
-            for a, b in pairwise(nodes):
-                u, v = (theirs.mapped(float(theirs.shares[theirs.nodes.index(n)]), mine) for n in (a, b))
-                there = self.target[:, b] - self.target[:, a]
-                here = _between(self.source, mine.between(v)) - _between(self.source, mine.between(u))
-                here, there = here @ found.source.world.T, there @ found.target.frame.T
-                cosine = (here * there).sum(axis=1) / np.linalg.norm(here, axis=1) / np.linalg.norm(there, axis=1)
-                every.append(np.degrees(np.arccos(np.clip(cosine, -1, 1))))
-        return np.concatenate(every) if every else np.array([np.nan])
+        pieces = list(limb_errors(self.found, self.source, self.target).values())
+        return np.concatenate(pieces, axis=1).ravel() if pieces else np.array([np.nan])
 
     def phase(self) -> float:
         """Degrees by which legs swing later or earlier than the source's, the largest; NaN where none swing."""
@@ -334,26 +321,6 @@ class Measured:
         """How deep something is below the floor, over the height; 0 where nothing is."""
         up, ground = self.found.target.frame[1], self.found.target.ground
         return max(0.0, ground - float((self.moved.points @ up).min())) / self.heights[1]
-
-
-def _between(places: Floats, at: tuple[int, int, float]) -> Floats:
-    i, j, t = at
-    return (1 - t) * places[:, i] + t * places[:, j]
-
-
-def followed(rest: Floats, moved: Floats, places: Floats) -> Floats:
-    """(frames, k, 3) where places (k, 3) inside a shape go: rigidly with the points that are near."""
-    from scipy.spatial import cKDTree
-
-    near = cKDTree(rest).query(places, k=NEAR)[1]
-    found = np.zeros((len(moved), len(places), 3))
-    for k, some in enumerate(near):
-        p = rest[some] - rest[some].mean(axis=0)
-        for frame in range(len(moved)):
-            q = moved[frame, some]
-            R = rotations.match_rigid(p, q - q.mean(axis=0))[0]
-            found[frame, k] = q.mean(axis=0) + R @ (places[k] - rest[some].mean(axis=0))
-    return found
 
 
 def stretch(body: Any, moved: Animation) -> float:

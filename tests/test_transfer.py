@@ -218,13 +218,15 @@ def test_a_motion_finds_the_limbs_of_a_figure(walk: Motion) -> None:
         assert moved.registered.joint_map()[f"leg.{side}.knee"] == shin
     assert (moved.clip.points[..., 1].min(axis=1) >= target.points[:, 1].min() - 1e-9).all()
     run = TransferRun(moved)
-    assert run.volume is not None
+    assert run.judgement.volume is not None
     assert run.warnings == []
+    assert run.failure == ""
     assert "Which limbs match" in transfer_report(run)
     clip = replace(moved.clip, points=moved.clip.points * [1.0, 0.5, 1.0])
     dropped = replace(moved.registered, match=replace(moved.registered.match, dropped=("left arm",), confidence=0.4))
     doubtful = TransferRun(replace(moved, clip=clip, registered=dropped))
-    assert [sentence.partition(":")[0] for sentence in doubtful.warnings] == ["match", "match", "volume"]
+    assert [sentence.partition(":")[0] for sentence in doubtful.warnings][:3] == ["match", "match", "volume"]
+    assert "the result cannot be vouched for (volume" in doubtful.failure
     assert moved.converged
 
 

@@ -15,7 +15,8 @@ automatically (`pliant.engines.transfer.automatic`).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -28,6 +29,7 @@ from pliant.core.interop import takes_meshes
 from pliant.core.progress import ReportFrames
 from pliant.core.shapes import Mesh, PointCloud, Shape, TetMesh
 from pliant.core.signatures import takes_arguments_of
+from pliant.core.skeleton import Motion
 from pliant.core.topology import Floats
 from pliant.core.validation import check_extent
 from pliant.core.values import Displayed, Value, locked
@@ -44,6 +46,7 @@ from pliant.engines.transfer.splats import deformed_shape
 from pliant.geometry.axes import SignedAxis
 
 if TYPE_CHECKING:
+    from pliant.engines.transfer.judgement import Judgement
     from pliant.geometry.body_plan.retargeted import Retargeted
 
 JACOBIAN_BATCH = 8
@@ -69,6 +72,10 @@ class Transfer(Displayed, Value):
     """(frames, k, 3) targets of the position controls: those that follow a track, then the fixed ones."""
     registered: Retargeted | None = None
     """How source and target stand, and which limbs follow which, where automatic controls found that."""
+    source: Animation | Motion | None = None
+    """What automatic controls follow."""
+    times: Floats = field(default_factory=lambda: np.zeros(0))
+    """(frames,) in the source's frames."""
 
     def __repr__(self) -> str:
         return f"Transfer({self.clip!r}, {len(self.controls)} gradient controls)"
@@ -80,6 +87,13 @@ class Transfer(Displayed, Value):
     def converged(self) -> bool:
         """Whether every frame converged."""
         return all(solution.converged for solution in self.solutions)
+
+    @cached_property
+    def judgement(self) -> Judgement:
+        """What can be seen of the result, and what is wrong with it; of controls that were given, the volume alone."""
+        from pliant.engines.transfer.judgement import judge
+
+        return judge(self.clip, self.source, self.registered, self.times)
 
     def shape(self, frame: int) -> Shape:
         """The target in a frame; normals and splats are transformed by the Jacobian."""
@@ -103,6 +117,8 @@ class PreparedTransfer:
     plan: TransferPlan
     accuracy: float
     registered: Retargeted | None = None
+    source: Animation | Motion | None = None
+    """What automatic controls follow"""
     report: ReportFrames | None = None
     """Called with the number of frames done, and of all; first with 0 done."""
 
@@ -143,6 +159,8 @@ class PreparedTransfer:
             locked(plan.gradients),
             locked(plan.positions + lift),
             self.registered,
+            self.source,
+            plan.times,
         )
 
     def _lift(self, points: Floats) -> Floats:
@@ -192,6 +210,7 @@ def prepare_transfer(
         raise InputError(f'controls are "{controls}"; expected a list of Control, or "auto"', argument="controls")
     registered: Retargeted | None = None
     axes: Floats | None = None
+    automatic = isinstance(controls, str)
     if isinstance(controls, str):
         from pliant.engines.transfer.automatic import automatic_motion, cage_axes
         from pliant.geometry.body_plan.retargeted import Hints
@@ -225,7 +244,7 @@ def prepare_transfer(
         weights=weights,
         outside=outside,
     )
-    ready = PreparedTransfer(rig, plan, accuracy, registered, report)
+    ready = PreparedTransfer(rig, plan, accuracy, registered, named_sources[0].source if automatic else None, report)
     ready._solutions()  # checks what is asked for
     return ready
 

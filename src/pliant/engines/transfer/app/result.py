@@ -16,27 +16,23 @@ import numpy as np
 import pliant
 from pliant.app.report.outcome import EngineRun, known, percent
 from pliant.core.clips import Animation
-from pliant.core.shapes import Mesh, Shape
+from pliant.core.shapes import Shape
 from pliant.core.skeleton import Motion
 from pliant.core.terminal import complain
 from pliant.core.topology import Floats
 from pliant.engines.transfer.app.posed_scene import CageScene
 from pliant.engines.transfer.app.scene import TransferScene
 from pliant.engines.transfer.deformation_transfer import Transfer
+from pliant.engines.transfer.judgement import Judgement
 from pliant.engines.transfer.plan import Control
 from pliant.engines.transfer.rig import CageSolution
 from pliant.engines.transfer.splats import is_splats
-from pliant.geometry import quality
 from pliant.io import BY_SUFFIX, write_clip, write_frames
 
 MISSED_ANGLE = 15.0
 """Error of a gradient control's rotation, in degrees, above which the summary names it."""
-
-
-VOLUME_RANGE = (0.8, 1.25)
-"""Of a closed target's volume, over that at rest, outside which the summary warns."""
 UNSURE = 0.5
-"""Confidence of a match of limbs, below which it does."""
+"""Confidence of a match of limbs, below which the summary warns."""
 
 
 def _named(control: Control, number: int) -> str:
@@ -149,9 +145,11 @@ class TransferRun(EngineRun):
             worst = int(np.argmax(self.angles.max(axis=0)))
             missed = float(self.angles[:, worst].max())
             if missed > MISSED_ANGLE:
+                advice = "give it a reference pose (`before`), or leave it out"
+                if self.transfer.source is not None:
+                    advice = "--faces gives a finer cage, --map says which limbs follow which"
                 lines.append(
-                    f"{_named(self.transfer.controls[worst], worst)} misses its rotation by {missed:.0f}°: give it a "
-                    "reference pose (`before`), or leave it out."
+                    f"{_named(self.transfer.controls[worst], worst)} misses its rotation by {missed:.0f}°: {advice}."
                 )
         if self.distances.size:
             lines.append(f"Positions are met within {percent(self.distances.max())} of the cage's diagonal.")
@@ -159,17 +157,23 @@ class TransferRun(EngineRun):
             lines.append(f"Lengths are kept within {percent(np.abs(self.lengths).max())}.")
         return lines
 
-    @cached_property
-    def volume(self) -> Floats | None:
-        """(frames,) that of a closed target over that at rest; None of other targets."""
-        shape = self.clip.shape
-        if not isinstance(shape, Mesh) or not len(shape.triangles) or shape.welded().mesh.boundary_vertices.any():
-            return None
-        return quality.volume_ratio(shape, self.clip)
+    @property
+    def judgement(self) -> Judgement:
+        """What can be seen of the result."""
+        return self.transfer.judgement
+
+    @property
+    def failure(self) -> str:
+        """Which frames did not converge, and why the result cannot be vouched for; empty if all is well."""
+        problems = self.judgement.problems if self.transfer.source is not None else ()
+        names = [sentence.partition(":")[0] for sentence in problems]
+        advice = "look at it, and give --map, --heading, --target-up or a scene with controls of your own"
+        doubt = f"the result cannot be vouched for ({', '.join(names)}): {advice}" if names else ""
+        return "; ".join(filter(None, (super().failure, doubt)))
 
     @property
     def warnings(self) -> list[str]:
-        """What may be wrong with the result, in sentences that begin with a name: match or volume."""
+        """What may be wrong with the result, in sentences that begin with a name: match, volume, stretch, ..."""
         sentences, found = [], self.transfer.registered
         if found is not None:
             if found.match.confidence < UNSURE:
@@ -177,11 +181,7 @@ class TransferRun(EngineRun):
             lost = [name for name in found.match.dropped if name.endswith((" leg", " arm"))]
             if lost:
                 sentences.append(f"match: the target has no {', '.join(lost)}; that motion is lost.")
-        if self.volume is not None and (self.volume.min() < VOLUME_RANGE[0] or self.volume.max() > VOLUME_RANGE[1]):
-            frame = int(np.argmax(np.abs(np.log(np.maximum(self.volume, 1e-6)))))
-            value = percent(float(self.volume[frame]))
-            sentences.append(f"volume: in the worst frame, {frame}, it is {value} of that at rest.")
-        return sentences
+        return sentences + list(self.judgement.problems)
 
     def lines(self) -> list[str]:
         """A summary for a terminal."""
@@ -207,7 +207,8 @@ class TransferRun(EngineRun):
             "cage_faces": len(rig.cage.triangles),
             "registration": None if self.transfer.registered is None else self.transfer.registered.to_dict(),
             "warnings": self.warnings,
-            "volume": None if self.volume is None else [known(value) for value in self.volume],
+            "judgement": self.judgement.to_dict(),
+            "volume": None if self.judgement.volume is None else [known(value) for value in self.judgement.volume],
             **self.figures(self.clip.fps),
             "frames": [
                 {

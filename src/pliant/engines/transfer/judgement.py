@@ -1,0 +1,174 @@
+"""Whether a transfer can be vouched for, by what can be seen of its result.
+
+A solver that has converged has met its controls; the shape may be crumpled, torn or hardly move all the same. Measured
+on the moved target are
+
+- *volume*, of a closed mesh, over that at rest;
+- *stretch*: the factor by which edges are longer or shorter than at rest, exceeded by 5 % of their length;
+- *crossings*: the share of the surface that runs through its own connected part, and did not at rest;
+- *limbs*: the angles between the target's limbs and those of the source that they follow (`recognition`);
+- *motion*: articulation of the target over that of the source (`recognition`).
+
+What a source does itself (a mesh sequence that is stretched or squeezed) counts for its target, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from pliant.core.clips import Animation
+from pliant.core.shapes import Mesh
+from pliant.core.skeleton import Motion
+from pliant.core.topology import Floats
+from pliant.geometry import quality
+from pliant.geometry.body_plan.recognition import articulation, followed_nodes, limb_errors, limb_points
+from pliant.geometry.body_plan.retargeted import Retargeted
+from pliant.geometry.spatial import SurfaceTree
+
+VOLUME_RANGE = (0.8, 1.25)
+MOST_STRETCH, STRETCHED_SHARE = 1.8, 0.05
+MOST_CROSSING = 0.1
+MOST_ANGLE, MOST_LIMB_ANGLE = 20.0, 30.0
+"""Degrees, in the median of all pieces of limbs, and of one limb's."""
+LEAST_MOTION, AT_REST = 0.35, 0.005
+"""Articulation over the source's, and that of a source that hardly moves."""
+OWN_SHARE = 1.2
+"""How much more than its source a target may be stretched, or grow or shrink."""
+CROSSING_FRAMES = 12
+"""In which crossings are looked for, evenly."""
+
+
+@dataclass(frozen=True, eq=False)
+class Judgement:
+    """Measures of a result; None where they do not apply. `problems` names those that are beyond what is trusted."""
+
+    volume: Floats | None = None
+    """(frames,)"""
+    stretch: Floats | None = None
+    """(frames,)"""
+    crossings: float | None = None
+    """In the worst frame"""
+    limbs: Mapping[str, float] = field(default_factory=dict)
+    """By limb of the target, degrees in the median"""
+    angle: float | None = None
+    """Degrees in the median of all of them"""
+    motion: float | None = None
+    problems: tuple[str, ...] = ()
+    """Sentences that begin with the measure's name"""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers, ready for JSON."""
+        return {
+            "volume": None if self.volume is None else [float(self.volume.min()), float(self.volume.max())],
+            "stretch": None if self.stretch is None else float(self.stretch.max()),
+            "crossings": self.crossings,
+            "limbs": dict(self.limbs),
+            "motion": self.motion,
+            "problems": list(self.problems),
+        }
+
+
+def judge(clip: Animation, source: Animation | Motion | None, found: Retargeted | None, times: Floats) -> Judgement:
+    """Judge a target that moves.
+
+    source: what it follows; None where controls were given, which may stretch and cross what they like. found: how its
+    limbs follow the source's. times: (frames,) in the source's frames.
+    """
+    result = Judgement(volume=closed_volume(clip))
+    if source is not None and isinstance(clip.shape, Mesh) and len(clip.shape.triangles):
+        result = replace(result, stretch=edge_stretch(clip), crossings=new_crossings(clip))
+    if found is not None:
+        result = _with_limbs(result, clip, found, times)
+    elif isinstance(source, Animation):
+        result = replace(result, motion=_ratio(articulation(clip.points), articulation(source.points)))
+    own = source if isinstance(source, Animation) and isinstance(source.shape, Mesh) else None
+    return replace(result, problems=tuple(_problems(result, own)))
+
+
+def closed_volume(clip: Animation) -> Floats | None:
+    """(frames,) of a closed mesh over that at rest; None of other shapes."""
+    shape = clip.shape
+    if not isinstance(shape, Mesh) or not len(shape.triangles) or shape.welded().mesh.boundary_vertices.any():
+        return None
+    return quality.volume_ratio(shape, clip)
+
+
+def edge_stretch(clip: Animation) -> Floats:
+    """(frames,) the factor, longer or shorter, that `STRETCHED_SHARE` of the edges' length exceeds."""
+    shape = clip.shape
+    assert isinstance(shape, Mesh)
+    lengths = np.linalg.norm(np.diff(shape.points[shape.edges], axis=1)[:, 0], axis=1)
+    factors = np.nan_to_num(np.abs(np.log(np.maximum(quality.edge_distortion(shape, clip), 1e-6))))
+    order = np.argsort(factors, axis=1)
+    reached = np.cumsum(lengths[order], axis=1)
+    k = (reached < (1 - STRETCHED_SHARE) * reached[:, -1:]).sum(axis=1)
+    found: Floats = np.exp(np.take_along_axis(factors, order, axis=1)[np.arange(len(clip)), k])
+    return found
+
+
+def new_crossings(clip: Animation) -> float:
+    """Share of the surface whose triangles cross others of their connected part, and cross nothing at rest."""
+    shape = clip.shape
+    assert isinstance(shape, Mesh)
+    weld = shape.welded()
+    part, tree = weld.mesh.parts[weld.mesh.triangles[:, 0]], SurfaceTree(weld.mesh)
+    area = quality.measures.triangle_areas(weld.mesh)(weld.mesh.points)
+    before = np.unique(tree.crossings())
+    shares = []
+    for k in np.unique(np.linspace(0, len(clip) - 1, CROSSING_FRAMES).astype(int)):
+        pairs = tree.moved(clip.points[k][weld.kept]).crossings()
+        own = np.unique(pairs[part[pairs[:, 0]] == part[pairs[:, 1]]])
+        shares.append(float(area[np.setdiff1d(own, before)].sum()))
+    return max(shares) / max(float(area.sum()), 1e-300)
+
+
+def _with_limbs(result: Judgement, clip: Animation, found: Retargeted, times: Floats) -> Judgement:
+    low = np.minimum(times.astype(int), len(found.source) - 1)
+    high, t = np.minimum(low + 1, len(found.source) - 1), (times - low)[:, None, None]
+    source = (1 - t) * found.source.positions[low] + t * found.source.positions[high]
+    target = followed_nodes(clip.shape.points, clip.points, found.target.tree.locations)
+    errors = limb_errors(found, source, target)
+    moving = [articulation(limb_points(b, n)) for b, n in ((found.target, target), (found.source.body, source))]
+    return replace(
+        result,
+        limbs={name: float(np.median(pieces)) for name, pieces in errors.items()},
+        angle=float(np.median(np.concatenate(list(errors.values()), axis=1))) if errors else None,
+        motion=_ratio(*moving),
+    )
+
+
+def _ratio(mine: float, theirs: float) -> float | None:
+    return None if theirs < AT_REST else mine / theirs
+
+
+def _problems(found: Judgement, source: Animation | None) -> list[str]:
+    sentences = []
+    if found.volume is not None:
+        own = closed_volume(source) if source is not None else None
+        spread = 1.0 if own is None else OWN_SHARE * float(np.exp(np.abs(np.log(np.maximum(own, 1e-6))).max()))
+        if found.volume.min() < min(VOLUME_RANGE[0], 1 / spread) or found.volume.max() > max(VOLUME_RANGE[1], spread):
+            frame = int(np.argmax(np.abs(np.log(np.maximum(found.volume, 1e-6)))))
+            value = f"{100 * float(found.volume[frame]):.0f} %"
+            sentences.append(f"volume: in the worst frame, {frame}, it is {value} of that at rest.")
+    if found.stretch is not None:
+        most = max(MOST_STRETCH, OWN_SHARE * float(edge_stretch(source).max()) if source is not None else 0.0)
+        frame = int(np.argmax(found.stretch))
+        if found.stretch[frame] > most:
+            sentences.append(
+                f"stretch: in frame {frame}, {100 * STRETCHED_SHARE:.0f} % of the edges are more than "
+                f"{found.stretch[frame]:.2g} times longer or shorter than at rest."
+            )
+    if found.crossings is not None and found.crossings > MOST_CROSSING:
+        sentences.append(f"crossings: up to {100 * found.crossings:.0f} % of the surface runs through itself.")
+    astray = {name: angle for name, angle in found.limbs.items() if angle > MOST_LIMB_ANGLE}
+    if astray or (found.angle is not None and found.angle > MOST_ANGLE):
+        named = astray or found.limbs
+        listed = ", ".join(f"{name} {angle:.0f}°" for name, angle in named.items())
+        sentences.append(f"limbs: they point elsewhere than the source's ({listed} away in the median).")
+    if found.motion is not None and found.motion < LEAST_MOTION:
+        sentences.append(f"motion: only {100 * found.motion:.0f} % of the source's movement is seen on the target.")
+    return sentences

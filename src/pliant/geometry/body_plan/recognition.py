@@ -1,0 +1,93 @@
+"""How well a body that was moved shows the motion that it follows, by where its limbs went.
+
+Nodes of the target's tree go rigidly with the points around them. Its limbs are compared with the source's that they
+follow, piece by piece: with u and v the shares at which a piece begins and ends, and φ from the target's limb to the
+source's (`guides`), the error of a piece is the angle between
+
+    x(v) − x(u)   and   T (y(φ(v)) − y(φ(u))).
+
+What bodies do with their limbs, wherever they go and face, is their *articulation*: the root mean square distance of
+points from their mean shape, frames being rigidly aligned to it, over the size of that.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+
+from pliant.core.shapes import bounding_diagonal
+from pliant.core.topology import Floats
+from pliant.geometry.body_plan.bodies import OrientedBody
+from pliant.geometry.body_plan.guides import Between
+from pliant.geometry.body_plan.retargeted import Retargeted
+from pliant.geometry.shape_matching import match
+
+NEAR = 12
+"""Points of a shape that a node goes along with."""
+LIMB_SAMPLES = 8
+"""Points along each limb by which articulation is measured."""
+ALIGNING = 3
+"""Rounds in which frames are aligned to their mean."""
+
+
+def followed_nodes(rest: Floats, moved: Floats, nodes: Floats) -> Floats:
+    """(frames, k, 3) where nodes (k, 3) inside a shape go: rigidly with the points (n, 3) around them."""
+    from scipy.spatial import cKDTree
+
+    near = cKDTree(rest).query(nodes, k=min(NEAR, len(rest)))[1].reshape(len(nodes), -1)
+    found = np.zeros((len(moved), len(nodes), 3))
+    for k, some in enumerate(near):
+        centre, centres, R = match(rest[some], moved[:, some], np.ones(len(some)), "rotation")
+        found[:, k] = centres + R @ (nodes[k] - centre)
+    return found
+
+
+def limb_errors(found: Retargeted, source: Floats, target: Floats) -> dict[str, Floats]:
+    """By limb of the target, (frames, pieces) degrees between the pieces of legs and arms and what they follow.
+
+    source, target: (frames, nodes, 3) of both trees, at the same times.
+    """
+    errors = {}
+    for (_, limb), (mine, theirs) in zip(found.match.pairs, found.follower.pairs, strict=True):
+        nodes = [n for n, share in zip(theirs.nodes, theirs.shares, strict=True) if share <= theirs.end + 1e-9]
+        pieces = []
+        for a, b in pairwise(nodes if theirs.role in ("leg", "arm") else ()):
+            u, v = (theirs.mapped(float(theirs.shares[theirs.nodes.index(n)]), mine) for n in (a, b))
+            here = _between(source, mine.between(v)) - _between(source, mine.between(u))
+            there = target[:, b] - target[:, a]
+            here, there = here @ found.source.world.T, there @ found.target.frame.T
+            size = np.linalg.norm(here, axis=1) * np.linalg.norm(there, axis=1)
+            cosine = (here * there).sum(axis=1) / np.maximum(size, 1e-300)
+            pieces.append(np.degrees(np.arccos(np.clip(cosine, -1, 1))))
+        if pieces:
+            errors[found.target.anatomy.named(limb)] = np.stack(pieces, axis=1)
+    return errors
+
+
+def _between(positions: Floats, at: Between) -> Floats:
+    i, j, t = at
+    return (1 - t) * positions[:, i] + t * positions[:, j]
+
+
+def limb_points(body: OrientedBody, nodes: Floats) -> Floats:
+    """(frames, k, 3) points spread along the limbs of a body whose nodes (frames, m, 3) move."""
+    every = []
+    for limb in body.anatomy.limbs:
+        path = nodes[:, list(limb.nodes)]
+        at = np.linspace(0, len(limb.nodes) - 1, LIMB_SAMPLES)
+        low = np.minimum(at.astype(int), len(limb.nodes) - 2)
+        t = (at - low)[:, None]
+        every.append((1 - t) * path[:, low] + t * path[:, low + 1])
+    return np.concatenate(every, axis=1) if every else nodes
+
+
+def articulation(points: Floats) -> float:
+    """How much points (frames, n, 3) move against each other."""
+    mean, aligned = points[0], points
+    for _ in range(ALIGNING):
+        centre, centres, R = match(mean, points, np.ones(len(mean)), "rotation")
+        aligned = np.einsum("fij,fni->fnj", R, points - centres[:, None]) + centre
+        mean = aligned.mean(axis=0)
+    size = bounding_diagonal(mean)
+    return float(np.sqrt(np.square(aligned - mean).sum(axis=2).mean()) / size) if size > 0 else 0.0

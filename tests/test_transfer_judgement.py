@@ -1,0 +1,92 @@
+"""What is wrong with a transferred motion is seen on its result, whatever the solver says."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import pliant
+from pliant import Animation, Mesh, gallery
+from pliant.core import rotations
+from pliant.engines.transfer import build_cage
+from pliant.engines.transfer.judgement import edge_stretch, judge, new_crossings
+from pliant.gallery.primitives import box_mesh
+from pliant.geometry.body_plan.recognition import articulation
+
+
+@pytest.fixture(scope="module")
+def walked() -> pliant.Transfer:
+    target = gallery.creature(900).base
+    walk = gallery.creature_walk(6)
+    return pliant.transfer(walk, target, build_cage(target, faces=160), "auto", lattice=16)
+
+
+def names(moved: pliant.Transfer) -> list[str]:
+    return [sentence.partition(":")[0] for sentence in moved.judgement.problems]
+
+
+def with_points(moved: pliant.Transfer, points: np.ndarray) -> pliant.Transfer:
+    return replace(moved, clip=replace(moved.clip, points=points))
+
+
+def test_a_good_result_has_no_problem(walked: pliant.Transfer) -> None:
+    assert names(walked) == []
+    assert walked.judgement.motion == pytest.approx(1, abs=0.5)
+    assert walked.judgement.angle < 15
+
+
+def test_what_is_squashed_is_seen(walked: pliant.Transfer) -> None:
+    squashed = names(with_points(walked, walked.clip.points * [1.0, 1.0, 0.4]))
+    assert squashed[:2] == ["volume", "stretch"]
+
+
+def test_what_does_not_move_is_seen(walked: pliant.Transfer) -> None:
+    still = np.broadcast_to(walked.clip.shape.points, walked.clip.points.shape)
+    assert "motion" in names(with_points(walked, still))
+
+
+def test_limbs_that_point_elsewhere_are_seen(walked: pliant.Transfer) -> None:
+    R = rotations.matrix(rotations.from_axis_angle([1, 0, 0], np.radians(50)))
+    assert names(with_points(walked, walked.clip.points @ R.T)) == ["limbs"]
+
+
+def test_limbs_are_compared_at_the_times_that_are_shown() -> None:
+    target = gallery.creature(900).base
+    walk = gallery.creature_walk(12)
+    some = pliant.transfer(walk, target, build_cage(target, faces=160), "auto", lattice=16, frames=[8.0, 2.5])
+    np.testing.assert_allclose(some.times, [8.0, 2.5])
+    right = some.judgement.angle
+    wrong = judge(some.clip, some.source, some.registered, np.array([2.5, 8.0])).angle
+    assert right < wrong
+
+
+def test_what_runs_through_itself_is_seen_and_other_parts_do_not_count() -> None:
+    box = box_mesh(400, np.array([4.0, 1.0, 1.0]), 0.0)
+    R = rotations.matrix(rotations.from_axis_angle([0.1, 0.3, 1.0], np.radians(165)))
+    right = (box.points[:, 0] > box.points[:, 0].mean())[:, None]
+    bent = np.where(right, (box.points - box.points.mean(axis=0)) @ R.T + box.points.mean(axis=0), box.points)
+    folded = Animation(box, np.stack([box.points, bent]))
+    assert new_crossings(folded) > 0.1
+    two = Mesh(
+        np.concatenate([box.points, box.points + np.array([0, 3, 0])]),
+        np.concatenate([box.triangles, box.triangles + len(box.points)]),
+    )
+    over = two.points - np.where(np.arange(len(two.points)) < len(box.points), 0, 2.5)[:, None] * [0, 1, 0]
+    assert new_crossings(Animation(two, np.stack([two.points, over]))) == 0
+
+
+@pytest.mark.parametrize("factor", [1.5, 1 / 1.5])
+def test_stretch_is_the_factor_longer_or_shorter(factor: float) -> None:
+    box = box_mesh(200, np.array([2.0, 1.0, 1.0]), 0.0)
+    assert edge_stretch(Animation(box, (factor * box.points)[None]))[0] == pytest.approx(1.5)
+    assert edge_stretch(Animation(box, box.points[None]))[0] == pytest.approx(1)
+
+
+def test_articulation_is_the_same_wherever_a_body_goes_and_whatever_its_size() -> None:
+    gait = gallery.animal_gait(500, frames=6).points
+    turns = rotations.matrix(rotations.from_axis_angle([0, 1, 0], np.linspace(0, 4, 6)))
+    moved = 3 * np.einsum("fij,fnj->fni", turns, gait) + np.linspace(0, 9, 6)[:, None, None]
+    assert articulation(moved) == pytest.approx(articulation(gait), rel=1e-3)
+    assert articulation(np.repeat(gait[:1], 4, axis=0)) == pytest.approx(0, abs=1e-12)
