@@ -107,7 +107,7 @@ def make_anchors(mesh: Mesh, points: Floats, fixed: NDArray[np.bool_], anchor: A
     found = pieces(mesh, np.flatnonzero(free & (faces >= FEWEST_FACES)))
     anchors = []
     for part, members, piece in found:
-        centre, axes = own_frame(points[reference, members])
+        centre, axes = own_frame(points[:, members], reference)
         inside = piece.with_points((points[reference, members] - centre) @ axes)
         if is_solid(inside):
             point, depth = anchor_point(inside)
@@ -133,7 +133,7 @@ def _anchor_at(mesh: Mesh, points: Floats, point: Floats, free: NDArray[np.bool_
             f"{tuple(np.round(low, 4).tolist())} to {tuple(np.round(high, 4).tolist())}; give a point inside it",
             argument="anchor",
         )
-    _, axes = own_frame(points[0, members])
+    _, axes = own_frame(points[:, members], 0)
     depth = float(SurfaceTree(piece).closest(point[None]).distance[0])
     depth *= _shrinking(points[:, members], 0)
     return Anchor(part, 0, _rectangle(np.zeros(3), depth, piece.diagonal) @ axes.T + point)

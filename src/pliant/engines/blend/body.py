@@ -52,6 +52,8 @@ from pliant.engines.blend.springs import NO_DIRECTIONS, Rest, SpringKind, Spring
 
 DIRECTION_STIFFNESS = 0.35
 """μ of the "turned" model: stiffness against a change of direction, relative to that against a change of length."""
+MOST_MEDIAN_STEPS = 1000
+"""Steps towards the median of a part's rotations, at most: some tens suffice unless two groups are of equal size."""
 ROTATION_BATCH = 4000
 """Vertices of small parts whose common rotations are computed in one batch."""
 
@@ -356,6 +358,8 @@ def _fill(
 
 NEARLY_STATIC_ANGLE = 0.5
 """Angle in radians below which a vertex is a candidate for the seed of the unwrapping."""
+TIE_ANGLE = 1e-5
+"""Angle in radians that counts as none between neighbours, above rounding."""
 UNROTATED = 1e-4
 """Relative change of a spring's vector that counts as no rotation: rounding in files, and invisible motion."""
 
@@ -398,10 +402,14 @@ def common_rotation(q: Floats) -> Floats:
     sample, columns = q[..., :: max(1, q.shape[-2] // 400), :], np.swapaxes(q, -1, -2)
     apart = np.arccos(np.clip(np.abs(sample @ columns), 0, 1)).sum(axis=-1)
     median = np.take_along_axis(sample, np.argmin(apart, axis=-1)[..., None, None], axis=-2)[..., 0, :]
-    for _ in range(50):  # Weiszfeld iterations: means weighted by the inverse distance
+    for _ in range(MOST_MEDIAN_STEPS):  # Weiszfeld's iteration: means weighted by the inverse distance
+        before = median
         angle = np.arccos(np.clip(np.abs(q @ median[..., None])[..., 0], 0, 1))
         weighted = q / np.sqrt(angle**2 + 0.05**2)[..., None]
         median = np.linalg.eigh(columns @ weighted)[1][..., -1]
+        median *= np.copysign(1, np.sum(before * median, axis=-1, keepdims=True))
+        if np.abs(median - before).max(initial=0) < 1e-13:
+            break
     return median
 
 
@@ -414,7 +422,9 @@ def rotation_vectors(q: Floats, edges: Ints, fixed: NDArray[np.bool_]) -> Floats
     """
     count = len(q)
     between = 2 * np.arccos(np.clip(np.abs(np.sum(q[edges[:, 0]] * q[edges[:, 1]], axis=1)), 0, 1))
-    graph = sp.coo_matrix((between + 1e-6, (edges[:, 0], edges[:, 1])), shape=(count, count)).tocsr()
+    # Of paths that are equally long, as in a symmetric shape, rounding must not choose: numbers of the edges do.
+    length = between + TIE_ANGLE * np.random.default_rng(2011).uniform(1, 2, len(edges))
+    graph = sp.coo_matrix((length, (edges[:, 0], edges[:, 1])), shape=(count, count)).tocsr()
     parts, label = connected_components(graph, directed=False)
     patch = _patches(graph, np.abs(q[:, 0]) > np.cos(NEARLY_STATIC_ANGLE / 2))
     seeds = []

@@ -110,7 +110,7 @@ def fill_parts(mesh: Mesh, points: Floats, method: InteriorMethod, reference: in
     tally |= {"of too many needles": 0, "static": int((faced & ~moves).sum())}
     first = len(mesh.points)
     for p, members, piece in pieces(mesh, np.flatnonzero(large)):
-        centre, axes = own_frame(points[reference, members])
+        centre, axes = own_frame(points[:, members], reference)
         inside = piece.with_points((points[reference, members] - centre) @ axes)
         solid = is_solid(inside)
         if solid and not is_fillable(inside):

@@ -38,8 +38,10 @@ SMALLEST_SIZE = 0.25
 """Lower bound of the sizes, over their median."""
 JITTER = 0.05
 """Largest random displacement of a node along each axis, over the spacing."""
-JOGGLE = 1e-7
-"""Random displacement of a surface vertex for the tetrahedralisation, over its size."""
+JOGGLE, JOGGLE_WAVES = 1e-7, 1e5
+"""Displacement of a surface vertex for the tetrahedralisation, over its size, and how fast it varies, over the shape's:
+so fast that vertices differ, and not so fast that rounding matters.
+"""
 BRIDGE = 0.5
 """Cosine between an edge and the outward normal above which the edge leaves the shape; also of a face and normals."""
 FLATTEST_QUALITY = 1e-4
@@ -130,11 +132,13 @@ def _scattered(cells: Ints) -> Floats:
 def _apart(surface: Floats, normals: Floats, size: Floats) -> Floats:
     """The surface's points for the tetrahedralisation; coincident ones, as of closed lips, are moved inwards.
 
-    All are joggled: Qhull is slow where many points are cospherical, as those of a tube are.
+    All are joggled: Qhull is slow where many points are cospherical, as those of a tube are. By how much depends on
+    where a vertex is, so that the order of vertices does not matter.
     """
     from scipy.spatial import cKDTree
 
-    points = surface + size[:, None] * np.random.default_rng(1).uniform(-JOGGLE, JOGGLE, surface.shape)
+    waves = np.random.default_rng(1).normal(0, JOGGLE_WAVES, (3, 3))
+    points = surface + JOGGLE * size[:, None] * np.sin(surface @ waves)
     touching = np.unique(cKDTree(surface).query_pairs(1e-9, output_type="ndarray"))
     points[touching] -= 1e-3 * size[touching, None] * normals[touching]
     return points

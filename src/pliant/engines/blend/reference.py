@@ -13,8 +13,8 @@ from pliant.core.topology import Floats
 
 TIE_SHARE = 1e-3
 """Weight of a moment of the vertices' numbers in the extent of a shape: it decides between a bar and its twist."""
-SURE_MOMENT = 0.02
-"""Moment that an axis is found by, over what it could be: below, a symmetry leaves the axis open."""
+SURE_MOMENT, SURE_SIDE = 1e-3, 1e-6
+"""Moments, over what they could be, that an axis and its side are found by: below, a symmetry leaves them open."""
 
 
 def mean_extent(points: Floats) -> float:
@@ -36,22 +36,24 @@ def reference_shape(points: Floats) -> int:
     return int(np.argmax(np.sum(away**2, axis=(1, 2)) + TIE_SHARE * np.sum(moment**2, axis=1)))
 
 
-def own_frame(points: Floats) -> tuple[Floats, Floats]:
-    """The centre (3,) of a shape (n, 3), and orthonormal axes (3, 3), as columns, that turn along with it.
+def own_frame(points: Floats, reference: int) -> tuple[Floats, Floats]:
+    """The centre (3,) of one of the shapes (s, n, 3), and orthonormal axes (3, 3), as columns, that turn along with it.
 
-    The axes are the orthogonal factor of ``Σ_i (x_i - centre) f_iᵀ``, f_i three polynomials of the distance from the
-    centre: they follow rotations and reflections, and do not depend on the order of vertices. Moments that vanish by a
-    symmetry would leave them to rounding: of a mirror's, the axes are right-handed; of others', the vertices' own
-    numbers take the place of the polynomials.
+    The axes are the orthogonal factor of ``Σ_i (x_i - centre) f_iᵀ``, f_i three polynomials of a vertex's distance from
+    the centre, in the mean over the shapes: they follow rotations and reflections, and do not depend on the order of
+    vertices or shapes. Where moments vanish, as all shapes have a symmetry, that would leave them to rounding, and the
+    vertices' own numbers take the place of the polynomials: for a mirror, on the question of the third axis' side only.
     """
-    centre = points.mean(axis=0)
-    away = points - centre
-    most = float(np.linalg.norm(away))
-    U, moments, Vt = np.linalg.svd(away.T @ _polynomials(np.linalg.norm(away, axis=1)))
-    if moments[1] < SURE_MOMENT * most:
-        U, _, Vt = np.linalg.svd(away.T @ _scattered(len(away), 3))
-    elif moments[2] < SURE_MOMENT * most:
-        U[:, 2] *= np.linalg.det(U @ Vt)
+    centre = points[reference].mean(axis=0)
+    away = points[reference] - centre
+    least = float(np.linalg.norm(away))
+    distance = np.mean([_distances(p, p.mean(axis=0)) for p in points], axis=0)
+    numbers = away.T @ _scattered(len(away), 3)
+    U, moments, Vt = np.linalg.svd(away.T @ _polynomials(distance))
+    if moments[1] < SURE_MOMENT * least:
+        U, _, Vt = np.linalg.svd(numbers)
+    elif moments[2] < SURE_SIDE * least:
+        U[:, 2] *= np.copysign(1.0, (U[:, 2] @ numbers[:, 0]) * Vt[2, np.argmax(np.abs(Vt[2]))])
     return centre, U @ Vt
 
 
