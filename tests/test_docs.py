@@ -182,6 +182,8 @@ def test_the_reference_of_scene_files_is_up_to_date():
     commands = made.COMMANDS.read_text(encoding="utf-8")
     assert commands == made.updated_commands(commands), advice
     assert "| `--thickness` |" in commands
+    jobs = made.JOBS.read_text(encoding="utf-8")
+    assert jobs == made.updated_jobs(jobs), advice
     for key in ("sources.NAME.groups", "regions[].name", "obstacles[].what", "output.file", "gradients[].turn"):
         assert f"| `{key}` |" in page
     assert made.updated_page(page.replace("| `pulls` |", "| `pulled` |")) == page

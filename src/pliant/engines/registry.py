@@ -13,7 +13,7 @@ import importlib
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from pliant.core.errors import InputError, PliantWarning
 from pliant.core.options import Options, closest, shown
@@ -23,6 +23,10 @@ from pliant.engines.transfer.options import PosedOptions, TransferOptions, Weigh
 
 Lazy = Any
 """An object, or where it is: ``"package.module:name"``, imported when it is first needed."""
+
+
+Division = Literal["any", "order", "whole"]
+"""How frames of a scene can be solved apart: each alone, each after the one before, or all in one go."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +56,11 @@ class Engine:
     """The module that adds arguments to the command, and makes a document of them; by default, from the record."""
     further: tuple[Lazy, ...] = ()
     """Modules of further commands, each with ``add_commands``."""
+    frames: Lazy = None
+    """The module that solves some frames of a scene, for batches; None: all are solved in one go, by `solve`.
+    division(scene) -> `Division`. solve_frames(scene, solver, frames, before) -> (results, ended): what the solver
+    found in ascending frames, from the result `before` them where they are solved in order; ended: whether the clip
+    ends there. gathered(scene, solver, frames, results, setup seconds, solve seconds) -> run."""
     description: str = ""
     """Of the command, in a few lines."""
     page: str = ""
@@ -118,6 +127,7 @@ ENGINES: dict[str, Engine] = {
             read="pliant.engines.blend.app.scene:read_blend",
             solve="pliant.engines.blend.app.result:solve",
             report="pliant.engines.blend.app.report:blend_report",
+            frames="pliant.engines.blend.app.result",
             command="pliant.engines.blend.app.command",
             further=("pliant.engines.blend.app.correctives_command",),
             description="Blend shapes of one topology as a body of springs, from the first through all to the last or "
@@ -160,6 +170,7 @@ ENGINES: dict[str, Engine] = {
             read="pliant.engines.simulate.app.scene:read_elastic",
             solve="pliant.engines.simulate.app.result:solve",
             report="pliant.engines.simulate.app.report:simulate_report",
+            frames="pliant.engines.simulate.app.result",
             further_options=(RodOptions,),
             command="pliant.engines.simulate.app.command",
             description="Let a shape follow a skeleton as flesh does: it bends, swings, sags and gives way. No weights "

@@ -146,6 +146,12 @@ def _alone() -> bool:
     return CORES == 1 or threading.current_thread().name.startswith(POOL)
 
 
+def limit_threads(count: int) -> None:
+    """From now on kernels run on at most so many cores; their results are the same."""
+    global CORES
+    CORES = min(CORES, count)
+
+
 POOL = "pliant-kernels"
 THREADS = "PLIANT_NUM_THREADS"
 """The environment variable that says on how many cores kernels run; all that the process may use if it is not set."""

@@ -17,12 +17,14 @@ from pliant.app.report.outcome import EngineRun, known
 from pliant.app.scene.obstacles import obstacle_summary
 from pliant.core.clips import DEFAULT_FPS, Animation, Pose
 from pliant.core.errors import InputError
+from pliant.core.frame_ranges import step_of
 from pliant.core.shapes import Weld
 from pliant.core.topology import Floats
 from pliant.engines.blend import Blendshapes
 from pliant.engines.blend.anchor import CORNERS
 from pliant.engines.blend.app.scene import BlendScene
 from pliant.engines.blend.springs import SPRING_KINDS
+from pliant.engines.registry import Division
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,9 +209,26 @@ def solve(scene: BlendScene, rig: Any, show: Any, seconds: float) -> BlendRun:
         steps = f"{pose.iterations} iteration{'s' if pose.iterations != 1 else ''}"
         contacts = f", {pose.contacts} contacts" if scene.obstacles or scene.options.self_contact else ""
         show(len(poses), len(scene), f"{steps}, residual {pose.residual:.0e}{contacts}")
+    return gathered(scene, rig, range(len(poses)), poses, seconds, time.perf_counter() - ready)
+
+
+def gathered(
+    scene: BlendScene, rig: Blendshapes, frames: Sequence[int], poses: Sequence[Pose], seconds: float, solved: float
+) -> BlendRun:
+    """The run of some frames; those that leave others out are played as slowly. See `Engine.frames`."""
     contact = Contact(scene.obstacles, names=scene.obstacle_names, **scene.options.taken_by(Contact))
-    solved = time.perf_counter() - ready
-    return BlendRun(rig, scene.table(rig), poses, scene.fps, seconds, solved, _settings(scene), contact)
+    table, fps = scene.table(rig)[list(frames)], scene.fps / step_of(frames)
+    return BlendRun(rig, table, poses, fps, seconds, solved, _settings(scene), contact)
+
+
+def division(scene: BlendScene) -> Division:
+    """Frames in contact depend on those before, and on what the contact solver has seen there."""
+    return "whole" if scene.obstacles or scene.options.self_contact else "any"
+
+
+def solve_frames(scene: BlendScene, rig: Blendshapes, frames: Sequence[int], before: None) -> tuple[list[Pose], bool]:
+    """The poses of some frames; none of them ends the clip."""
+    return list(scene.poses(rig, frames=frames)), False
 
 
 def _settings(scene: BlendScene) -> dict[str, str]:

@@ -129,16 +129,24 @@ class BlendScene(EngineScene):
             return rig.path(len(self))
         return self.keys if self.options.frames is None else spread(self.keys, self.options.frames)
 
-    def poses(self, rig: Blendshapes, *, watch: Watch | None = None) -> Iterator[Pose]:
-        """Every frame, one after the other; input is checked at once. watch: as in `Blendshapes.poses`."""
+    def poses(
+        self, rig: Blendshapes, *, frames: Sequence[int] | None = None, watch: Watch | None = None
+    ) -> Iterator[Pose]:
+        """Every frame, one after the other; input is checked at once. watch: as in `Blendshapes.poses`.
+
+        frames: only these, by this process.
+        """
+        chosen: Any = slice(None) if frames is None else list(frames)
+        path = None if self.pins is None or self.pins.path is None else self.pins.path[chosen]
+        alone = {} if frames is None else {"jobs": 1}
         with located(self.text, ("shapes",), BLEND_KEYS):
             return rig.poses(
-                self.table(rig),
+                self.table(rig)[chosen],
                 pulls=self.pulls,
-                pinned=None if self.pins is None else self.pins.path,
+                pinned=path,
                 obstacles=self.obstacles,
                 watch=watch,
-                **self.options.taken_by(Blendshapes.poses),
+                **self.options.taken_by(Blendshapes.poses) | alone,
             )
 
     def run(self, report: ReportFrames | None = None, *, rig: Blendshapes | None = None) -> Blended:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import islice
 from types import MappingProxyType
 from typing import Any
 
@@ -16,10 +17,12 @@ from pliant.app.report.contact import Contact
 from pliant.app.report.outcome import EngineRun, known, percent
 from pliant.app.scene.obstacles import obstacle_summary
 from pliant.core.clips import Animation
+from pliant.core.frame_ranges import step_of
 from pliant.core.skeleton import Motion
 from pliant.core.topology import Floats
+from pliant.engines.registry import Division
 from pliant.engines.simulate import BodyState, ElasticBody, ElasticPose
-from pliant.engines.simulate.app.scene import ElasticScene
+from pliant.engines.simulate.app.scene import ElasticScene, Moved
 from pliant.engines.simulate.options import SimulateOptions
 from pliant.engines.simulate.statics import VOLUME_LIMITS
 from pliant.geometry.retargeting import MappedMotion
@@ -217,6 +220,46 @@ def solve(scene: ElasticScene, body: Any, show: Any, seconds: float) -> Simulate
     """Move the body; seconds: what it took to set up."""
     ready = time.perf_counter()
     moved = scene.run(show, body=body)
+    return _run_of(scene, moved, seconds, time.perf_counter() - ready)
+
+
+def division(scene: ElasticScene) -> Division:
+    """Poses at rest are each for itself; states go on from the one before, but those of eigenmodes are not kept."""
+    if scene.static:
+        return "any"
+    return "order" if scene.options.modes is None else "whole"
+
+
+def solve_frames(
+    scene: ElasticScene, body: ElasticBody, frames: Sequence[int], before: BodyState | None
+) -> tuple[list[ElasticPose | BodyState], bool]:
+    """Poses at rest, or the states of frames that follow each other; the clip ends at one that has a problem."""
+    if scene.static:
+        motion = scene.frame_poses
+        return [scene.posed(body, motion[k], k) for k in frames], False
+    states = scene.states(body) if before is None else scene.states(body, resume=before)
+    found: list[ElasticPose | BodyState] = list(islice(states, len(frames) + (before is not None)))
+    found = found[before is not None :]
+    return found, bool(found and getattr(found[-1], "problem", ""))
+
+
+def gathered(
+    scene: ElasticScene,
+    body: ElasticBody,
+    frames: Sequence[int],
+    results: Sequence[Any],
+    seconds: float,
+    solved: float,
+) -> SimulateRun:
+    """The run of some frames; those that leave others out are played as slowly. See `Engine.frames`."""
+    moved = scene.at_rest(body, results) if scene.static else scene.moved(body, results)
+    clip = moved.clip
+    slower = Animation(clip.shape, clip.points, clip.fps / step_of(frames), clip.name)
+    return _run_of(scene, replace(moved, clip=slower), seconds, solved)
+
+
+def _run_of(scene: ElasticScene, moved: Moved, seconds: float, solved: float) -> SimulateRun:
+    """seconds, solved: of the set-up and of all frames."""
     return SimulateRun(
         moved.body,
         moved.clip,
@@ -225,7 +268,7 @@ def solve(scene: ElasticScene, body: Any, show: Any, seconds: float) -> Simulate
         moved.stopped,
         scene.title,
         seconds,
-        time.perf_counter() - ready,
+        solved,
         _settings(scene),
         Contact(scene.obstacles, names=scene.obstacle_names, **scene.options.taken_by(Contact)),
         scene.unit,

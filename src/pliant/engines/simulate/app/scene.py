@@ -8,7 +8,7 @@ times u² are joules. So a model in millimetres and the same model in metres mov
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -39,7 +39,7 @@ from pliant.engines.simulate.app.scene_keys import MATERIAL_KEYS, SIMULATE
 from pliant.engines.simulate.bracing import motion_accelerations
 from pliant.engines.simulate.options import GROUND_FRICTION, SimulateOptions
 from pliant.engines.simulate.reduced import ReducedBody
-from pliant.engines.simulate.simulation import Pace, StoppedWarning
+from pliant.engines.simulate.simulation import Pace, States, StoppedWarning
 from pliant.geometry.axes import SignedAxis, Up, axis_name, up_axis, up_vector
 from pliant.geometry.body_plan.bodies import OrientedBody
 from pliant.geometry.body_plan.joints import body_skeleton
@@ -187,9 +187,12 @@ class ElasticScene(EngineScene):
         with located(self.text, ("motion",), ARGUMENT_KEYS):
             return len(self.frame_poses) if self.static else self.pace.count(self.motion)
 
-    def states(self, body: ElasticBody) -> Iterator[BodyState]:
-        """Of dynamics, the state at every frame as soon as it is known; the last has a problem if it cannot go on."""
-        return self._moving(body).states(self.driving(body), **self._arguments(body))
+    def states(self, body: ElasticBody, **more: Any) -> States:
+        """Of dynamics, the state at every frame as soon as it is known; the last has a problem if it cannot go on.
+
+        more: further options of `ElasticBody.states`.
+        """
+        return self._moving(body).states(self.driving(body), **self._arguments(body), **more)
 
     def driving(self, body: ElasticBody) -> Motion:
         """The motion, with its feet planted where there is a ground."""
@@ -243,13 +246,24 @@ class ElasticScene(EngineScene):
             poses.append(self.posed(body, pose, len(poses)))
             if report is not None:
                 report(len(poses), len(motion))
-        points = locked(np.stack([pose.points for pose in poses]))
-        return Moved(body, Animation(self.shape, points, motion.fps, motion.name), tuple(poses))
+        return self.at_rest(body, poses)
 
     def _simulated(self, body: ElasticBody, report: ReportFrames | None) -> Moved:
+        return self.moved(body, self.states(body, report=report))
+
+    def at_rest(self, body: ElasticBody, poses: Sequence[ElasticPose]) -> Moved:
+        """Poses as the frames of a clip."""
+        points = locked(np.stack([pose.points for pose in poses]))
+        motion = self.frame_poses
+        return Moved(body, Animation(self.shape, points, motion.fps, motion.name), tuple(poses))
+
+    def moved(self, body: ElasticBody, states: Iterable[BodyState]) -> Moved:
+        """States as the frames of a clip, which ends before one that has a problem."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", StoppedWarning)  # the result says so
-            found = self._moving(body).simulate(self.driving(body), report=report, **self._arguments(body))
+            if not isinstance(states, States):
+                states = States(self._moving(body), self.driving(body), self.pace, iter(states))
+            found = states.clip()
         return Moved(body, found, found.states, found.stopped, found.notes)
 
 
