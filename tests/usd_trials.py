@@ -10,7 +10,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from pliant.io.usd import stage, trial_read
+from pliant.io import apart
+from pliant.io.usd import trial_read
 
 SERVER = """
 import json, os, sys
@@ -33,7 +34,7 @@ for line in sys.stdin:
 
 
 class ForkedTrials:
-    """Stands for the module `subprocess` in `pliant.io.usd.stage`."""
+    """Stands for the module `subprocess` in `pliant.io.apart`."""
 
     DEVNULL, TimeoutExpired = subprocess.DEVNULL, subprocess.TimeoutExpired
 
@@ -72,5 +73,5 @@ def forked(patch: Any) -> ForkedTrials | None:
     if not hasattr(os, "fork"):
         return None
     trials = ForkedTrials()
-    patch.setattr(stage, "subprocess", trials)
+    patch.setattr(apart, "subprocess", trials)
     return trials

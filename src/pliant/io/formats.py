@@ -55,6 +55,7 @@ FORMATS = (
         ("mesh", "points", "shapes", "animation"),
         ("mesh", "points", "shapes", "animation"),
     ),
+    Format("FBX", (".fbx",), "fbx", ("mesh", "points", "shapes", "animation", "motion", "skeleton"), ()),
     Format("Alembic", (".abc",), "alembic", ("mesh", "points", "animation"), ("mesh", "points", "animation")),
     Format("BVH", (".bvh",), "bvh", ("motion", "skeleton"), ("motion", "skeleton")),
     Format("PC2 point cache", (".pc2",), "pc2", ("animation",), ("animation",)),

@@ -7,11 +7,13 @@ out of the output's own, the name of a file that is already there.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path, PurePosixPath
 
 from pliant.core.errors import FileError
+from pliant.core.options import closest
 from pliant.core.shapes import Image
+from pliant.io.source import Source
 
 PICTURE_MARKS = (
     (b"\x89PNG", "image/png", ".png"),
@@ -74,6 +76,43 @@ def picture_name(image: Image, taken: set[str]) -> str:
     stem = file_stem(image.name)
     number = unique_name(stem.lower(), taken)[len(stem) :]
     return f"{stem}{number}{suffix}"
+
+
+def unique_names(names: list[str]) -> list[str]:
+    """The names with repeated ones numbered: "arm", "arm 2", ..."""
+    taken, seen = set(names), set[str]()
+    following: dict[str, int] = {}
+    result = []
+    for name in names:
+        fresh = name
+        while fresh in seen or (fresh != name and fresh in taken):
+            following[name] = following.get(name, 1) + 1
+            fresh = f"{name} {following[name]}"
+        seen.add(fresh)
+        result.append(fresh)
+    return result
+
+
+def chosen_clip(source: Source, names: Sequence[str], clip: str | int | None) -> int:
+    """Which of a file's clips is meant: by name, by a part of it that no other has, or by number; the first if None."""
+    if isinstance(clip, str) and clip not in names and clip.isascii() and clip.isdigit():
+        clip = int(clip)
+    if isinstance(clip, str):
+        # "Walk" for "Armature|TRex_Walk"; "Gallop" for "Armature|Gallop" beside "Armature|Gallop_Jump"
+        alike = [name for name in names if clip.lower() in name.lower()]
+        exact = [name for name in alike if name.rpartition("|")[2].lower() == clip.lower()]
+        for some in (alike, exact):
+            if clip not in names and len(some) == 1:
+                clip = some[0]
+        if clip not in names:
+            last = [name.rpartition("|")[2] for name in names]
+            known = last if len(set(last)) == len(names) else list(names)
+            raise source.error(f'has no clip "{clip}"; {closest(clip, known)}', argument="clip")
+        return names.index(clip)
+    number = 0 if clip is None else clip
+    if not 0 <= number < len(names):
+        raise source.error(f"has no clip {number}; there are {len(names)}, from 0: {', '.join(names)}", argument="clip")
+    return number
 
 
 LONGEST_NAME = 100

@@ -27,7 +27,7 @@ from pliant.io.gltf.data import GltfDocument
 from pliant.io.gltf.extras import Restored, read_extras
 from pliant.io.gltf.geometry import modes, target_names
 from pliant.io.gltf.scene import GltfScene, read_scene, rest_mesh, rest_points
-from pliant.io.gltf.tree import placed_meshes, read_tree, unique_names
+from pliant.io.gltf.tree import placed_meshes, read_tree
 from pliant.io.gltf.weights import shape_names, weights_of
 from pliant.io.gltf.write import (
     write_animation as write_animation,
@@ -36,6 +36,7 @@ from pliant.io.gltf.write import (
     write_shapes as write_shapes,
     write_skinned as write_skinned,
 )
+from pliant.io.naming import unique_names
 from pliant.io.source import Source
 
 

@@ -20,7 +20,6 @@ frame (one of a negative scale) has its x axis reversed.
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass
 from typing import Literal, cast
 
@@ -28,15 +27,16 @@ import numpy as np
 
 from pliant.core import rotations
 from pliant.core.clips import DEFAULT_FPS, MOST_FRAMES
-from pliant.core.errors import InputError, PliantWarning
-from pliant.core.options import closest
+from pliant.core.errors import InputError
 from pliant.core.skeleton import Motion, Skeleton
 from pliant.core.topology import Floats, Ints
 from pliant.io.gltf.checked_json import Entry
 from pliant.io.gltf.data import GltfDocument
 from pliant.io.gltf.geometry import target_names
 from pliant.io.gltf.scene import read_skin
-from pliant.io.gltf.tree import ChannelPath, NodeTree, read_tree, unique_names
+from pliant.io.gltf.tree import ChannelPath, NodeTree, read_tree
+from pliant.io.naming import chosen_clip, unique_names
+from pliant.io.posing import joint_motion, parent_joints, rest_skeleton, warn_if_uneven
 
 SamplerMode = Literal["STEP", "LINEAR", "CUBICSPLINE"]
 PATH_WIDTHS = {"translation": 3, "rotation": 4, "scale": 3}
@@ -133,26 +133,7 @@ def find_clip(doc: GltfDocument, clip: str | int | None) -> Clip:
     names = clip_names(doc)
     if not names:
         raise doc.source.error("holds no animation; expected one or more clips")
-    if isinstance(clip, str) and clip not in names and clip.isascii() and clip.isdigit():
-        clip = int(clip)
-    if isinstance(clip, str):
-        # "Walk" for "Armature|TRex_Walk"; "Gallop" for "Armature|Gallop" beside "Armature|Gallop_Jump"
-        alike = [name for name in names if clip.lower() in name.lower()]
-        exact = [name for name in alike if name.rpartition("|")[2].lower() == clip.lower()]
-        for some in (alike, exact):
-            if clip not in names and len(some) == 1:
-                clip = some[0]
-        if clip not in names:
-            last = [name.rpartition("|")[2] for name in names]
-            known = last if len(set(last)) == len(names) else list(names)
-            raise doc.source.error(f'has no clip "{clip}"; {closest(clip, known)}', argument="clip")
-        number = names.index(clip)
-    else:
-        number = 0 if clip is None else clip
-    if not 0 <= number < len(names):
-        raise doc.source.error(
-            f"has no clip {number}; there are {len(names)}, from 0: {', '.join(names)}", argument="clip"
-        )
+    number = chosen_clip(doc.source, names, clip)
     found = read_clip(doc, number)
     if not found.tracks:
         location = f"animation {number}"
@@ -237,8 +218,8 @@ def skeleton_of(doc: GltfDocument) -> Skeleton:
     """The joints of the file's first skin, as its nodes stand at rest."""
     joints = _read_joints(doc)
     world = joints.tree.world()[:, joints.nodes]
-    _warn_if_uneven(doc, world)
-    return _rest(joints, world)
+    warn_if_uneven(doc.source.label, world)
+    return rest_skeleton(joints.names, joints.parents, world[0])
 
 
 def motion_of(doc: GltfDocument, clip: Clip, fps: float) -> Motion:
@@ -246,10 +227,9 @@ def motion_of(doc: GltfDocument, clip: Clip, fps: float) -> Motion:
     joints = _read_joints(doc)
     times = clip.frame_times(fps)
     doc.check_size(len(times) * len(joints.tree) * 16, "frames")
+    rest = rest_skeleton(joints.names, joints.parents, joints.tree.world()[0, joints.nodes])
     world = joints.tree.world(len(times), clip.at(times))[:, joints.nodes]
-    _warn_if_uneven(doc, world)
-    quaternions, positions = _local_frames(world, joints.parents)
-    return Motion(_rest(joints, joints.tree.world()[:, joints.nodes]), quaternions, positions, fps, name=clip.name)
+    return joint_motion(doc.source.label, rest, world, fps, clip.name)
 
 
 @dataclass(frozen=True, eq=False)
@@ -264,11 +244,6 @@ class _Joints:
     """(j,) -1 for a root."""
 
 
-def _rest(joints: _Joints, world: Floats) -> Skeleton:
-    quaternions, positions = _local_frames(world, joints.parents)
-    return Skeleton(joints.names, joints.parents, positions[0], quaternions[0])
-
-
 def _read_joints(doc: GltfDocument) -> _Joints:
     """The joints of the first skin."""
     if not doc.table("skins"):
@@ -281,34 +256,5 @@ def _read_joints(doc: GltfDocument) -> _Joints:
     rank[tree.order] = np.arange(len(tree))
     order = np.argsort(rank[skin.joints])
     nodes = skin.joints[order]
-    number = {int(node): k for k, node in enumerate(nodes)}
-    nearest = np.full(len(tree), -1, dtype=np.int64)
-    for node in tree.order:
-        above = tree.parents[node]
-        nearest[node] = -1 if above < 0 else number.get(int(above), nearest[above])
-    return _Joints(tree, tuple(skin.names[j] for j in order), nodes, nearest[nodes])
-
-
-def _local_frames(world: Floats, parents: Ints) -> tuple[Floats, Floats]:
-    """(frames, j, 4) rotations and (frames, j, 3) translations against each joint's parent joint."""
-    linear, positions = world[..., :3, :3], world[..., :3, 3]
-    mirrored = np.linalg.det(linear)[..., None, None] < 0
-    quaternions = rotations.quaternion(rotations.polar(np.where(mirrored, linear * [-1.0, 1.0, 1.0], linear)))
-    has_parent = parents >= 0
-    above = np.where(has_parent[:, None], quaternions[:, parents], rotations.IDENTITY)
-    base = np.where(has_parent[:, None], positions[:, parents], 0.0)
-    back = rotations.inverse(above)
-    return rotations.multiply(back, quaternions), rotations.rotate(back, positions - base)
-
-
-def _warn_if_uneven(doc: GltfDocument, world: Floats) -> None:
-    """Warn of joints that scale one axis only: a skeleton stores lengths and rotations."""
-    linear = world[..., :3, :3]
-    gram = np.swapaxes(linear, -1, -2) @ linear
-    size = np.trace(gram, axis1=-2, axis2=-1)[..., None, None] / 3
-    if (np.abs(gram - size * np.eye(3)) > 2e-3 * size).any():
-        warnings.warn(
-            f"{doc.source.label}: some joints are scaled unevenly, which a skeleton cannot hold; left that out",
-            PliantWarning,
-            stacklevel=3,
-        )
+    parents = parent_joints(nodes.tolist(), tree.parents, tree.order)
+    return _Joints(tree, tuple(skin.names[j] for j in order), nodes, parents)

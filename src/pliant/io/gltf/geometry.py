@@ -18,7 +18,7 @@ from pliant.core.topology import Floats, Ints
 from pliant.io.gltf.checked_json import Entry
 from pliant.io.gltf.data import GltfDocument
 from pliant.io.gltf.draco import unpack
-from pliant.io.gltf.tree import unique_names
+from pliant.io.naming import unique_names
 
 POINTS, TRIANGLES, STRIP, FAN = 0, 4, 5, 6
 

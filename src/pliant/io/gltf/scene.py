@@ -22,7 +22,9 @@ from pliant.core.topology import Floats, Ints
 from pliant.io.gltf.data import GltfDocument
 from pliant.io.gltf.geometry import Block, Geometry, modes, read_geometry
 from pliant.io.gltf.material import read_appearance
-from pliant.io.gltf.tree import ChannelPath, NodeTree, Placed, placed_meshes, read_tree, unique_names
+from pliant.io.gltf.tree import ChannelPath, NodeTree, Placed, placed_meshes, read_tree
+from pliant.io.naming import unique_names
+from pliant.io.posing import blended, morphed, skinned
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,34 +55,18 @@ class NodeMesh:
         """(frames, n, 3) for world transforms (frames, nodes, 4, 4) and morph weights (frames, targets)."""
         frames = len(world)
         weights = np.broadcast_to(self.weights, (frames, len(self.weights))) if weights is None else weights
-        shape = self._morphed(weights)
+        shape = morphed(self.block.positions, self.block.targets, weights)
         if self.skin is None:
             if self.placed.node < 0:
                 return np.array(np.broadcast_to(shape, (frames, *shape.shape[1:])))
             frame = world[:, self.placed.node]
             return shape @ np.swapaxes(frame[:, :3, :3], 1, 2) + frame[:, None, :3, 3]
-        result = np.empty((frames, *shape.shape[1:]))
-        for k in range(frames):
-            blended = self.blended(world[k])
-            result[k] = np.einsum("nij,nj->ni", blended[:, :, :3], shape[k % len(shape)]) + blended[:, :, 3]
-        return result
-
-    def _morphed(self, weights: Floats) -> Floats:
-        """(frames, n, 3), or (1, n, 3) if no target moves."""
-        moving = [(k, d) for k, d in enumerate(self.block.targets) if d is not None and weights[:, k].any()]
-        if not moving:
-            return self.block.positions[None]
-        from scipy.sparse import csr_matrix
-
-        deltas = np.stack([delta for _, delta in moving]).reshape(len(moving), -1)
-        moved = csr_matrix(weights[:, [k for k, _ in moving]]) @ deltas
-        return self.block.positions + np.asarray(moved).reshape(len(weights), -1, 3)
+        return skinned(shape, self.influence, world[:, self.skin.joints] @ self.skin.inverse_bind)
 
     def blended(self, world: Floats) -> Floats:
         """(n, 3, 4) each vertex's blend of its joints' transforms."""
         assert self.skin is not None
-        joints = (world[self.skin.joints] @ self.skin.inverse_bind)[:, :3].reshape(-1, 12)
-        return np.asarray(self.influence @ joints).reshape(-1, 3, 4)
+        return blended(self.influence, world[self.skin.joints] @ self.skin.inverse_bind)
 
     def normals(self, world: Floats) -> Floats:
         """(n, 3) unit normals in the pose of `world` (nodes, 4, 4), transformed by the cofactor matrices."""

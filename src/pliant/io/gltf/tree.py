@@ -19,23 +19,9 @@ from pliant.core.errors import PliantWarning
 from pliant.core.topology import Floats, Ints
 from pliant.io.gltf.checked_json import Entry
 from pliant.io.gltf.data import GltfDocument
+from pliant.io.naming import unique_names
 
 ChannelPath = Literal["translation", "rotation", "scale", "weights"]
-
-
-def unique_names(names: list[str]) -> list[str]:
-    """The names with repeated ones numbered: "arm", "arm 2", ..."""
-    taken, seen = set(names), set[str]()
-    following: dict[str, int] = {}
-    result = []
-    for name in names:
-        fresh = name
-        while fresh in seen or (fresh != name and fresh in taken):
-            following[name] = following.get(name, 1) + 1
-            fresh = f"{name} {following[name]}"
-        seen.add(fresh)
-        result.append(fresh)
-    return result
 
 
 @dataclass(frozen=True, eq=False)

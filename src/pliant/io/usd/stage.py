@@ -16,8 +16,6 @@ import importlib
 import io
 import os
 import struct
-import subprocess
-import sys
 import tempfile
 import threading
 import warnings
@@ -29,9 +27,10 @@ from typing import IO, Any
 import numpy as np
 
 from pliant.core.errors import FileError, MissingExtraError, PliantWarning
+from pliant.io.apart import one_line, run_apart
 from pliant.io.sandbox import readable, regular
 from pliant.io.source import Source
-from pliant.io.usd.trial_read import REFUSED, allowed_seconds
+from pliant.io.usd.trial_read import allowed_seconds
 
 TEXTURE_SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".exr", ".tif", ".tiff", ".bmp", ".gif", ".tga", ".hdr")
 LAYERS = (".usd", ".usda", ".usdc", ".usdz")
@@ -153,28 +152,23 @@ def _check_layers(source: Source, stage: Any) -> None:
     for layer in stage.GetUsedLayers(includeClipLayers=True):
         path = str(layer.realPath)
         if not layer.anonymous and path != own and not path.startswith(f"{own}[") and not within(stage, path):
-            raise source.error(f'refers to "{_one_line(path)}"; expected files in its own folder or below')
+            raise source.error(f'refers to "{one_line(path)}"; expected files in its own folder or below')
 
 
 def complaint(error: Any) -> str:
     """The first of USD's error messages, without the C++ source locations."""
     try:
         comments = [str(part.commentary) for part in error.args if getattr(part, "commentary", "")]
-        return _one_line(comments[0] if comments else error)
+        return one_line(comments[0] if comments else error)
     except UnicodeDecodeError:  # it quotes the damaged bytes
         return "the file is damaged"
-
-
-def _one_line(text: object) -> str:
-    line = " ".join(str(text).split())
-    return line if len(line) <= 160 else line[:157] + "..."
 
 
 def _note_missing_layers(source: Source, stage: Any) -> None:
     complaints = stage.GetCompositionErrors() if hasattr(stage, "GetCompositionErrors") else []
     if complaints:
         more = f" (and {len(complaints) - 1} more)" if len(complaints) > 1 else ""
-        text = f"{source.label}: parts are missing: {_one_line(complaints[0])}{more}"
+        text = f"{source.label}: parts are missing: {one_line(complaints[0])}{more}"
         warnings.warn(text, PliantWarning, stacklevel=4)
 
 
@@ -264,24 +258,14 @@ def _try_apart(source: Source, path: Path) -> None:
     """Let another process read everything first; refuse the file if that process does not come back well."""
     status = path.stat()
     key = (str(path.resolve()), status.st_size, status.st_mtime_ns)
-    if key in _survived or not sys.executable or getattr(sys, "frozen", False):
+    if key in _survived:
         return
-    script = str(Path(__file__).with_name("trial_read.py"))
-    command = [sys.executable, "-I", script, str(path), *map(str, sys.path)]
-    one_thread = {**os.environ, "PXR_WORK_THREAD_LIMIT": "1", "MALLOC_ARENA_MAX": "2"}  # each takes memory
-    seconds = 3 * allowed_seconds(status.st_size)  # of the clock, on a busy machine
-    try:
-        trial = subprocess.run(
-            command, capture_output=True, timeout=seconds, stdin=subprocess.DEVNULL, env=one_thread, check=False
-        )
-    except subprocess.TimeoutExpired as error:
-        raise source.error(
-            f"USD did not read it within {seconds:.0f} s; the file is damaged or grows too large"
-        ) from error
-    except OSError:  # this system lets us start no process; read without the trial
-        return
-    if trial.returncode == REFUSED:
-        raise source.error(_one_line(trial.stdout.decode("utf-8", "replace")))
-    if trial.returncode:
-        raise source.error("USD cannot read it; the file is cut off or damaged, or grows too large")
+    run_apart(
+        source,
+        Path(__file__).with_name("trial_read.py"),
+        str(path),
+        library="USD",
+        seconds=3 * allowed_seconds(status.st_size),  # on a busy machine
+        environment={"PXR_WORK_THREAD_LIMIT": "1", "MALLOC_ARENA_MAX": "2"},  # each takes memory
+    )
     _survived.add(key)

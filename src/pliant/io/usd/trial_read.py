@@ -2,7 +2,7 @@
 
 Arguments: the file, and the folders to import from. Leaves with 0 if all values could be read, and with `REFUSED` and
 a line that says why if the stage refers to what it may not, or would grow too large. A crash or running out of memory
-or time is any other code. Imports nothing of pliant.
+or time is any other code.
 
 A few references to references make a stage of any size, so its size is found first: with every prim that refers to
 another made instanceable, each target is composed once, and the sizes are multiplied out instead of built.
@@ -10,7 +10,6 @@ another made instanceable, each target is composed once, and the sizes are multi
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
 from typing import Any
@@ -54,13 +53,9 @@ def main() -> int:
 
 def limit(size: int) -> None:
     """Bound memory and time by the bytes that are to be read; the second call may only raise the bounds."""
-    with contextlib.suppress(ImportError, ValueError, OSError):  # Windows has no such limits
-        import resource
+    from pliant.core.limits import limit as bound
 
-        memory = LEAST_MEMORY + MEMORY_PER_BYTE * size
-        for kind, most in ((resource.RLIMIT_DATA, memory), (resource.RLIMIT_CPU, allowed_seconds(size))):
-            resource.setrlimit(kind, (most, resource.getrlimit(kind)[1]))
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    bound(LEAST_MEMORY + MEMORY_PER_BYTE * size, allowed_seconds(size))
 
 
 def allowed_seconds(size: int) -> int:
