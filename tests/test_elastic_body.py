@@ -43,7 +43,7 @@ def bar() -> ElasticBody:
 @pytest.fixture(scope="module")
 def elbow() -> ElasticBody:
     shape = gallery.cylinder(1000, radius=0.5, height=5, rounding=0.3)
-    return ElasticBody(shape, straight(-2.3, 0, 2.3, axis=1), nodes=900)
+    return ElasticBody(shape, straight(-2.3, 0, 2.3, axis=1), material=Material(), nodes=900)
 
 
 @pytest.fixture(scope="module")

@@ -214,7 +214,7 @@ def test_flesh_at_rest_between_the_corners_of_its_faces_stays_at_rest(post):
 def test_a_bar_that_falls_on_the_floor_loses_energy_and_comes_to_rest(dt):
     """It is held at one end. Impacts add no energy, and in the end it lies as it would if it had been put there."""
     bone = Skeleton.from_positions([[-1.9, 0, 0], [-1.2, 0, 0]], [-1, 0])
-    body = ElasticBody(gallery.bar(500)[0], bone, nodes=200)
+    body = ElasticBody(gallery.bar(500)[0], bone, material=Material(), nodes=200)
     still = Motion(bone, bone.rest_rotations[None], bone.offsets[None], fps=60)
     floor, free = HalfSpace((0, -0.6, 0), (0, 1, 0)), body.nodes.free
     start = next(body.states(still))

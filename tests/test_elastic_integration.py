@@ -335,6 +335,50 @@ def test_ten_thousand_steps_are_stable(clamped):
     assert highest < 1e-3 * scale
 
 
+def test_flesh_that_nothing_is_said_of_moves_alike_in_every_unit():
+    """From two units of length on: below, they are taken for metres."""
+    mesh, skeleton, walk = gallery.creature(500).base, gallery.creature_skeleton(), gallery.creature_walk(4)
+    found = []
+    for scale in (40.0, 1000.0):
+        bones = Skeleton(skeleton.names, skeleton.parents, scale * skeleton.offsets, skeleton.rest_rotations)
+        motion = Motion(bones, walk.rotations, scale * walk.translations, walk.fps)
+        clip = ElasticBody(mesh.scaled(scale), bones, nodes=150).simulate(motion)
+        assert clip.converged
+        found.append(clip.points / (scale * mesh.diagonal))
+    assert np.abs(found[0] - found[1]).max() < 1e-6
+    assert np.abs(np.diff(found[0], axis=0)).max() > 1e-3
+
+
+def test_flesh_far_beyond_its_limits_is_said():
+    """So soft that it is left behind: what it does depends on the steps, however short they are."""
+    mesh, skeleton, walk = gallery.creature(500).base, gallery.creature_skeleton(), gallery.creature_walk(12)
+    body = ElasticBody(mesh, skeleton, material=Material(young=1.0), nodes=150)
+    with pytest.warns(UserWarning, match="use stiffer flesh"):
+        clip = body.simulate(walk)
+    assert not clip.converged
+    assert any("stretch limits" in state.message for state in clip.states)
+    worst = max(clip.states, key=lambda state: state.overstrained)
+    sigma = np.linalg.svd(body.operator.gradients(worst.nodes))[1]
+    assert sigma[:, 0].max() > 2 or sigma[:, 2].min() < 0.1
+    assert worst.overstrained > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("clip", ["Walk", "Run"])
+def test_a_bare_fox_converges_in_its_steps(data: Path, clip: str):
+    """155 units long, without its skin, and moving from the first frame on."""
+    import pliant
+
+    path = data / "models" / "fox" / "Fox.glb"
+    fox, motion = pliant.read_mesh(path), pliant.read_motion(path, clip=clip)
+    body = ElasticBody(Mesh(fox.points, fox.triangles), motion.skeleton, nodes=1000)
+    clips = [body.simulate(motion, dt=1 / rate, fps=motion.fps) for rate in (60, 120, 240)]
+    assert all(found.converged for found in clips)
+    off = [np.linalg.norm(one.points - clips[2].points, axis=2).max() / body.diagonal for one in clips[:2]]
+    assert off[0] < 5e-3
+    assert off[1] < off[0] / 2
+
+
 @pytest.mark.slow
 def test_steps_on_a_real_creature_are_of_second_order(data: Path):
     import pliant

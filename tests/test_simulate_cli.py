@@ -110,7 +110,7 @@ def test_figures_for_scripts(run):
     for frame in told["frames"]:
         assert frame["volume"] == pytest.approx(1, abs=0.05)
         assert frame["inverted"] == 0
-        assert set(frame) == {"volume", "energy", "inverted", "iterations", "kinetic", "converged"}
+        assert set(frame) == {"volume", "energy", "inverted", "overstrained", "iterations", "kinetic", "converged"}
 
 
 def test_poses_at_rest_do_not_depend_on_each_other(run, tmp_path):

@@ -88,6 +88,8 @@ class ElasticPose(Pose):
 
     volume: float = 1.0
     """Of the flesh, over that at rest."""
+    overstrained: int = 0
+    """Quadrature points far beyond their stretch limits."""
     energy: float = 0.0
     """Elastic, in the units of Young's modulus times volume."""
     nodes: Floats | None = None
@@ -102,10 +104,11 @@ class ElasticBody(Displayed):
     """A shape that follows a skeleton as flesh does.
 
     shape: a closed surface, also of several parts or with small holes, tetrahedra, or a point cloud with normals.
-    skeleton: joints inside it. material: one `Material`, or pairs of region and material. nodes: how many points carry
-    the deformation. rigid: regions that move with their joints, as stiff as bones; parts that a skin binds to one joint
-    alone are rigid by themselves, unless a region of `soft` names them. withstand: an acceleration, or one for each
-    joint (linear, or linear and angular), against which springs keep flesh near to where the bones carry it.
+    skeleton: joints inside it. material: one `Material`, or pairs of region and material; None: soft flesh that suits
+    its length, whatever its unit (`Material.of_length`). nodes: how many points carry the deformation. rigid: regions
+    that move with their joints, as stiff as bones; parts that a skin binds to one joint alone are rigid by themselves,
+    unless a region of `soft` names them. withstand: an acceleration, or one for each joint (linear, or linear and
+    angular), against which springs keep flesh near to where the bones carry it.
     """
 
     @former_arguments(WARPINGS, warping="corotated", rotations="diffused")
@@ -124,10 +127,11 @@ class ElasticBody(Displayed):
         _check_options(shape, skeleton, nodes)
         self.shape, self.skeleton = shape, skeleton
         self.withstand: Floats = checked_accelerations(withstand, len(skeleton))
-        self.material: Materials = Material() if material is None else material
         self.binding: Binding = bind(shape, skeleton, rigid, soft)
         tree = self.binding.surface
         self.diagonal = tree.diagonal
+        length = float(np.ptp(tree.points, axis=0).max())
+        self.material: Materials = Material.of_length(length) if material is None else material
         spacing = (enclosed_volume(tree) / nodes) ** (1 / 3)
         samples, carriers = hold(self.binding, skeleton, spacing)
         self.samples: BoneSamples = samples
@@ -294,7 +298,7 @@ class ElasticBody(Displayed):
         strain, stretch = self.operator.strains(found.x, R)
         volume, inverted = float(self.operator.weights @ stretch) / self.volume, self.inverted(stretch)
         message = "" if found.converged else f"stopped after {found.iterations} iterations, short by {found.strain:.1e}"
-        message = message or failure_of(volume, inverted, len(stretch))
+        message = message or failure_of(volume, inverted, found.overstrained, len(stretch))
         return ElasticPose(
             self.shape.with_points(locked(self.embed(found.x))),
             found.residual,
@@ -303,6 +307,7 @@ class ElasticBody(Displayed):
             inverted=inverted,
             message=message,
             volume=volume,
+            overstrained=found.overstrained,
             energy=self.operator.energy(strain - found.contraction.strain) + found.further_energy,
             nodes=locked(found.x),
             activation=locked(found.contraction.activation),

@@ -104,6 +104,8 @@ class BodyState:
     kinetic: float
     inverted: int
     """Quadrature points that are turned inside out."""
+    overstrained: int = field(default=0, kw_only=True)
+    """Quadrature points far beyond their stretch limits."""
     iterations: int = 0
     converged: bool = True
     penetration: float = 0.0
@@ -272,12 +274,13 @@ class Stepper:
         if contact is not None and self.collisions is not None:
             force += self.collisions.forces(x, contact)
         strain, stretch = body.operator.strains(x, R[0])
-        limits, energy = self.limits.exceeded(x, carried[0]), 0.0
+        limits, energy, overstrained = self.limits.exceeded(x, carried[0]), 0.0, 0
         if limits is not None:
             stressed = limits.at(x)
             force, energy = force - limits.forces(stressed), stressed.energy
+            overstrained = limits.overstrained(x)
         rates = strain, strain_rate, carried[0], rate
-        return Stage(time, x, velocity, force / self.mass, *rates, stretch, 0, True, None, energy, pull)
+        return Stage(time, x, velocity, force / self.mass, *rates, stretch, 0, True, None, energy, pull, overstrained)
 
     @property
     def passes_itself(self) -> bool:
@@ -390,7 +393,12 @@ class Stepper:
         in_contact = None if contact is None else contact.settled(x)
         reached = solved.strain <= self.accuracy
         stage = self._ended(time, x, known, posed.R, carried, solved.iterations, reached, in_contact)
-        return replace(stage, contraction=pull, limit_energy=0.0 if limits is None else limits.at(x).energy)
+        stage = replace(stage, contraction=pull)
+        return (
+            stage
+            if limits is None
+            else replace(stage, limit_energy=limits.at(x).energy, overstrained=limits.overstrained(x))
+        )
 
     def _scale(self, x: Floats, coasting: Floats) -> ErrorScale:
         """What the guess x (n, 3) of a stage changes against coasting, or what is too little to matter."""
@@ -432,7 +440,8 @@ class Stepper:
         if FARTHEST * body.diagonal < away < np.inf:
             problem = f"flesh is {away / body.diagonal:.1f} diagonals away from its bones"
         volume, inverted = float(body.operator.weights @ end.stretch) / body.volume, body.inverted(end.stretch)
-        message = failure_of(volume, inverted, len(end.stretch)) if finite else problem
+        overstrained = max(stage.overstrained for stage in stages)
+        message = failure_of(volume, inverted, overstrained, len(end.stretch)) if finite else problem
         leashed = leash_energy(body.leash, end.nodes, end.carried)
         pressed = 0.0 if end.in_contact is None else end.in_contact.energy
         kinetic = 0.5 * float(np.einsum("i,ij,ij->", self.mass[:, 0], end.velocity, end.velocity))
@@ -441,7 +450,7 @@ class Stepper:
             volume=volume,
             energy=body.operator.energy(end.strain - end.contraction.strain) + leashed + end.limit_energy + pressed,
             kinetic=kinetic,
-            inverted=inverted,
+            inverted=inverted, overstrained=overstrained,
             iterations=sum(stage.iterations for stage in stages),
             converged=not message and all(stage.converged for stage in stages),
             problem=problem, message=message,

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pliant.engines.simulate.options import SimulateOptions
+from pliant.engines.simulate.options import USUAL_SIZE, SimulateOptions
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,14 @@ class Material:
     def __post_init__(self) -> None:
         for name, value in SimulateOptions.check(**vars(self)).items():
             object.__setattr__(self, name, value)
+
+    @classmethod
+    def of_length(cls, length: float) -> Material:
+        """Soft flesh for a shape whose longest side is so many units, of which nobody says how long they are.
+
+        From 2 on, it moves as it would on a shape of 2 metres: √(E/ρ) is a speed, and has to grow with the length.
+        """
+        return cls(young=SimulateOptions.young * max(1.0, length / USUAL_SIZE) ** 2)
 
     @property
     def lame(self) -> tuple[float, float]:

@@ -32,6 +32,8 @@ Root = Literal["held", "free"]
 MATERIAL_NUMBER = Number(0, 1e300, "a positive number")
 """In the units of the shape, which may be far from metres."""
 StretchLimit = float | Literal["none"]
+USUAL_SIZE = 2.0
+"""Metres, of the longest side of a shape whose unit nobody says."""
 GROUND_FRICTION = 0.8
 """Of a ground, if nothing else is said."""
 
@@ -81,7 +83,7 @@ class SimulateOptions(Options):
         "metres per second squared", group=MATERIAL_GROUP,
     )  # fmt: skip
     size: float | Literal["file"] = option(
-        2.0, Either((POSITIVE, Choice(("file",)))),
+        USUAL_SIZE, Either((POSITIVE, Choice(("file",)))),
         "the longest side of the shape's box in metres; file: its units are as it says", group=MATERIAL_GROUP,
     )  # fmt: skip
     gravity: Any = option(

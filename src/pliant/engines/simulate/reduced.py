@@ -46,7 +46,7 @@ from pliant.engines.simulate.options import SimulateOptions, StretchLimit
 from pliant.engines.simulate.simulation import Pace, Simulation, States, check_motion, player_of, stepped
 from pliant.engines.simulate.stages import BACK
 from pliant.engines.simulate.statics import failure_of
-from pliant.engines.simulate.strain_limits import imposed_ranges, limit_walls
+from pliant.engines.simulate.strain_limits import far_beyond, imposed_ranges, limit_walls
 from pliant.engines.simulate.warping import UNSTRAINED, Singles
 from pliant.native import kernels
 from pliant.numerics.linalg import one_blas_thread
@@ -300,6 +300,7 @@ class ReducedState(Rates):
     """(s, 3) of parts that bones carry rigidly."""
     volume: float
     inverted: int
+    overstrained: int
     energy: float
     kinetic: float
     iterations: int = 0
@@ -330,6 +331,11 @@ class _System:
     """(p, 3, 3) Rᵀ F at z = 0."""
     S_moved: Singles
     """(p, 3, 3, k)"""
+
+    @cached_property
+    def imposed(self) -> Floats:
+        """(p, 2) the smallest and the largest stretch that bones impose."""
+        return imposed_ranges(_stretches(self.S.reshape(-1, 9)))
 
     def gradients(self, z: Floats) -> Floats:
         """(p, 9) Rᵀ F."""
@@ -662,7 +668,7 @@ class ReducedStepper:
         points = self.body._strains
         if not len(self.walls):
             return z, 1, True
-        ranges = imposed_ranges(_stretches(system.S.reshape(-1, 9))), self.walls
+        ranges = system.imposed, self.walls
         stiffness = points.limited * points.mu * points.weights
         if not kernels.limits_outside(system.gradients(z), ranges):
             return z, 1, True
@@ -706,22 +712,25 @@ class ReducedStepper:
 
     def _state(self, rates: Rates, system: _System, iterations: int, converged: bool) -> ReducedState:
         points, body = self.body._strains, self.body
-        J = np.linalg.det(system.gradients(rates.z).reshape(-1, 3, 3))
+        F = system.gradients(rates.z)
+        J = np.linalg.det(F.reshape(-1, 3, 3))
+        beyond = far_beyond(_stretches(F), system.imposed, self.walls)
         volume, inverted = (
             float(points.volumes @ J / points.volumes.sum()),
             int(((J <= 0) & (points.limited > 0)).sum()),
         )
+        overstrained = int((beyond & (points.limited > 0)).sum())
         finite = bool(np.isfinite(rates.z).all())
         away = np.abs((rates.position - rates.carried) / np.repeat(np.sqrt(np.maximum(body._mass.weights, 1e-300)), 3))
         problem = "" if finite else "a position is not a finite number"
         if finite and float(away[np.repeat(body._mass.weights > 0, 3)].max()) > FARTHEST * body.diagonal:
             problem = "flesh has flown away from its bones"
-        message = failure_of(volume, inverted, len(J)) if finite else problem
+        message = failure_of(volume, inverted, overstrained, len(J)) if finite else problem
         return ReducedState(
             **vars(rates), transforms=system.posed.transforms, ends=body._rigid_ends.posed(system.posed.frames)[0],
-            volume=volume, inverted=inverted, energy=0.5 * float(rates.strain @ rates.strain),
-            kinetic=0.5 * float(rates.velocity @ rates.velocity), iterations=iterations,
-            converged=converged and not message, problem=problem, message=message,
+            volume=volume, inverted=inverted, overstrained=overstrained,
+            energy=0.5 * float(rates.strain @ rates.strain), kinetic=0.5 * float(rates.velocity @ rates.velocity),
+            iterations=iterations, converged=converged and not message, problem=problem, message=message,
         )  # fmt: skip
 
 

@@ -50,14 +50,14 @@ class Simulation(Animation):
     """The clip of a moving body, and what the solver knows of each frame."""
 
     states: tuple[BodyState, ...] = field(default=(), repr=False)
-    """One a frame; inverted, iterations, converged, message and penetration are the worst of its steps."""
+    """One a frame; what went wrong, iterations and penetration are the worst of its steps."""
     stopped: str = ""
     """Where and why it stopped before the motion's end, as text; empty if it did not."""
     notes: tuple[str, ...] = ()
     """What is wrong with the motion: its jumps."""
 
     def measured(self, name: str) -> Floats:
-        """(frames,) of volume, energy, kinetic, inverted, iterations, converged, penetration or contacts."""
+        """(frames,) of a number of the states: volume, energy, kinetic, inverted, overstrained, contacts or others."""
         return np.array([getattr(state, name) for state in self.states], dtype=np.float64)
 
     @property
@@ -316,6 +316,7 @@ def _worst(steps: list[BodyState]) -> BodyState:
     return replace(
         steps[-1],
         inverted=max(state.inverted for state in steps),
+        overstrained=max(state.overstrained for state in steps),
         iterations=max(state.iterations for state in steps),
         converged=all(state.converged for state in steps),
         penetration=max(state.penetration for state in steps),

@@ -54,6 +54,8 @@ class Stage:
     """Of strain limits."""
     contraction: Contraction = field(default_factory=lambda: Contraction(np.zeros(0)))
     """Of muscles."""
+    overstrained: int = 0
+    """Quadrature points far beyond strain limits."""
 
     @property
     def contact(self) -> ContactState | None:

@@ -35,13 +35,15 @@ VOLUME_LIMITS = (0.7, 1.3)
 """Of a body, over that at rest, beyond which its flesh has failed."""
 
 
-def failure_of(volume: float, inverted: int, points: int) -> str:
+def failure_of(volume: float, inverted: int, overstrained: int, points: int) -> str:
     """How flesh has failed, as text; empty if it has not."""
     remedy = "use stiffer flesh (young), more damping or a slower motion"
     if not VOLUME_LIMITS[0] <= volume <= VOLUME_LIMITS[1]:
         return f"the volume is {100 * volume:.0f} % of that at rest; {remedy}"
     if inverted:
         return f"{inverted:,} of {points:,} quadrature points are turned inside out; {remedy}"
+    if overstrained:
+        return f"{overstrained:,} of {points:,} quadrature points are far beyond their stretch limits; {remedy}"
     return ""
 
 
@@ -64,6 +66,8 @@ class Balance:
     converged: bool
     further_energy: float
     """Of leashes and strain limits."""
+    overstrained: int
+    """Quadrature points far beyond their strain limits."""
     contraction: Contraction
     """Of muscles."""
 
@@ -92,10 +96,11 @@ def balanced(
 
         x = x.copy()
         found = refine(posed, x, left, single, 1.0, preconditioner, **solving)
-        exceeded, energy = limits.exceeded(x, start), 0.0
+        exceeded, energy, overstrained = limits.exceeded(x, start), 0.0, 0
         if exceeded is not None:
             within = limited(posed, start, x, left, exceeded, single, 1.0, preconditioner, scale=found.scale, **solving)
             x, found, energy = within.x, within.solved, within.limit_energy
+            overstrained = exceeded.overstrained(x)
         before, acting = acting, pull(x)
         done, first = done + found.iterations, max(first, found.first)
         settled = acting.near(before, how.accuracy)
@@ -104,4 +109,4 @@ def balanced(
     energy += leash_energy(leash, x, start)
     share = found.strain / first if first > 0 else 0.0
     converged = bool(found.strain <= how.accuracy) and settled
-    return Balance(x, done, found.strain, share, converged, energy, acting)
+    return Balance(x, done, found.strain, share, converged, energy, overstrained, acting)

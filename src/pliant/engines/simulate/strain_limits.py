@@ -41,6 +41,8 @@ LEAST_ONSET = 0.25
 """Stretch at which that barrier begins, at least."""
 LOW_WALL = 0.625
 """Stretch at which it ends, over that."""
+FAR_BEYOND = 2.0
+"""Stretch, over its limit, beyond which the limit is not kept; and compression, over that at the lower wall."""
 LEAST_IMPOSED, MOST_IMPOSED = 0.2, 3.0
 """Stretches that bones may impose: beyond these, flesh as they carry it has no meaning."""
 
@@ -132,6 +134,10 @@ class StrainLimits:
         """How many points have left the range without energy."""
         return int(kernels.limits_outside(F, self._ranges))
 
+    def overstrained(self, x: Floats) -> int:
+        """How many points nodes (n, 3) strain far beyond their walls."""
+        return int(np.count_nonzero(far_beyond(self.stretches(x), *self._ranges) & (self.stiffness > 0)))
+
     def at(self, x: Floats) -> Stressed:
         """Energies and stresses for nodes (n, 3)."""
         return self.stressed(self.gradients(x))
@@ -161,6 +167,16 @@ class StrainLimits:
 def limit_walls(limit: StretchLimit) -> Floats:
     """(4,) the `walls` of a limit of stretch; (0,) if there is none."""
     return locked(np.array([] if limit == "none" else [*_lower(limit), 1 + ONSET * limit, 1 + limit]))
+
+
+def far_beyond(sigma: Floats, bones: Floats, walls: Floats) -> NDArray[np.bool_]:
+    """(q,) which points, with stretches (q, 3), do not keep limits; the others are as in `StrainLimits`."""
+    if not len(walls):
+        return np.zeros(len(sigma), dtype=bool)
+    low, _, _, high = walls
+    least, most = bones.T
+    stretched = sigma[:, 0] > (1 + FAR_BEYOND * (high - 1)) * most
+    return np.asarray(stretched | (sigma[:, 2] < low / FAR_BEYOND * least))
 
 
 def imposed_ranges(sigma: Floats) -> Floats:

@@ -68,7 +68,7 @@ class SimulateRun(EngineRun):
         return not any(isinstance(frame, ElasticPose) for frame in self.frames)
 
     def measured(self, name: str) -> Floats:
-        """(frames,) volume, energy, kinetic, inverted, iterations, penetration or contacts."""
+        """(frames,) volume, energy, kinetic, inverted, overstrained, iterations, penetration or contacts."""
         values = np.array([getattr(frame, name, 0.0) for frame in self.frames], dtype=np.float64)
         return values * self.unit**2 if name in ("energy", "kinetic") else values
 
@@ -140,15 +140,20 @@ class SimulateRun(EngineRun):
 
     @property
     def warnings(self) -> list[str]:
-        """What is wrong with motion and flesh, in sentences that begin with a name: jump, volume or inversion."""
-        volume, inverted, sentences = self.measured("volume"), self.measured("inverted"), [f"{n}." for n in self.notes]
+        """What is wrong with motion and flesh, in sentences that begin with jump, volume, inversion or stretch."""
+        volume, inverted, overstrained = map(self.measured, ("volume", "inverted", "overstrained"))
+        sentences, points = [f"{n}." for n in self.notes], f"{len(self.body.quadrature.points):,} quadrature points"
         if volume.min() < VOLUME_LIMITS[0] or volume.max() > VOLUME_LIMITS[1]:
             frame = int(np.argmax(np.abs(volume - 1)))
             sentences.append(f"volume: in the worst frame, {frame}, it is {percent(volume[frame])} of that at rest.")
         if inverted.any():
-            frame, count = int(np.argmax(inverted)), len(self.body.quadrature.points)
-            share = f"{int(inverted[frame])} of {count:,} quadrature points"
-            sentences.append(f"inversion: in the worst frame, {frame}, {share} are turned inside out.")
+            frame = int(np.argmax(inverted))
+            share = f"{int(inverted[frame])} of {points} are turned inside out"
+            sentences.append(f"inversion: in the worst frame, {frame}, {share}.")
+        if overstrained.any():
+            frame = int(np.argmax(overstrained))
+            share = f"{int(overstrained[frame])} of {points} are far beyond their limits"
+            sentences.append(f"stretch: in the worst frame, {frame}, {share}.")
         return sentences
 
     def findings(self) -> list[str]:
@@ -182,11 +187,11 @@ class SimulateRun(EngineRun):
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, texts, lists and None, ready for JSON."""
         body = self.body
-        names = ["volume", "energy", "inverted", "iterations"]
+        names = ["volume", "energy", "inverted", "overstrained", "iterations"]
         names += ["kinetic"] if self.dynamic else []
         names += ["penetration", "contacts"] if self.contact.obstacles else []
         columns = {name: self.measured(name) for name in names}
-        whole = ("inverted", "iterations", "contacts")
+        whole = ("inverted", "overstrained", "iterations", "contacts")
         return {
             "title": self.title,
             "vertices": len(body.shape.points),
