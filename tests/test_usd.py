@@ -569,7 +569,13 @@ def test_skin_and_weights_are_evaluated(tmp_path: Path) -> None:
     turn = f".timeSamples = {{ 1: [(1,0,0,0), (1,0,0,0)], 3: [(1,0,0,0), ({half},0,0,{half})] }}"
     weights = ".timeSamples = { 1: [0, 0], 3: [1, 0.5] }"
     path = stage(tmp_path, rig(weights, turn).replace("EXTRA", ""), metadata="startTimeCode = 1\nendTimeCode = 3")
-    assert usd.kinds(Source(path)) == ("animation", "shapes", "mesh", "points")
+    assert usd.kinds(Source(path)) == ("animation", "shapes", "mesh", "points", "motion", "skeleton")
+    motion = pio.read_motion(path)
+    np.testing.assert_allclose(motion.rotations[:, 1, 3], np.sin(np.radians([0, 22.5, 45])), atol=1e-6)
+    np.testing.assert_allclose(motion.world()[0][2], [[0, 0, 0], [1, 0, 0]], atol=1e-6)
+    np.testing.assert_allclose(motion.skeleton.rest_world[0], [[0, 0, 0], [1, 0, 0]], atol=1e-6)
+    with pytest.raises(FileError, match="does not move"):
+        pio.read_motion(stage(tmp_path, rig(weights).replace("EXTRA", ""), name="still.usda"))
     clip = pio.read_animation(path)
     assert len(clip) == 3
     np.testing.assert_allclose(clip.points[0], [[0, 0, 0], [2, 0, 0], [2, 1, 0], [0, 1, 0]], atol=1e-6)

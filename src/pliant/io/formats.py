@@ -52,7 +52,7 @@ FORMATS = (
         "USD",
         (".usd", ".usda", ".usdc", ".usdz"),
         "usd",
-        ("mesh", "points", "shapes", "animation"),
+        ("mesh", "points", "shapes", "animation", "motion", "skeleton"),
         ("mesh", "points", "shapes", "animation"),
     ),
     Format("FBX", (".fbx",), "fbx", ("mesh", "points", "shapes", "animation", "motion", "skeleton"), ()),

@@ -15,6 +15,8 @@ import numpy as np
 from pliant.core.errors import InputError, MissingExtraError
 from pliant.core.interop import from_meshio
 from pliant.core.shapes import Mesh, PointCloud, Shape, TetMesh
+from pliant.io.apart import run_apart
+from pliant.io.meshio_parse import allowed_seconds
 from pliant.io.source import Source
 
 MODULES = {".vtk": "vtk", ".vtu": "vtu", ".msh": "gmsh"}
@@ -40,18 +42,15 @@ def _read(source: Source) -> Shape:
     """Tetrahedra, else faces, else points."""
     module = getattr(_library(), MODULES[source.suffix])
     data = source.read()  # checked as any other file; its name may be one inside an archive
-    if source.suffix == ".msh":
-        _check_gmsh(source, data)
     with tempfile.TemporaryDirectory(prefix="pliant-") as folder:
         path = Path(folder, f"mesh{source.suffix}")
         path.write_bytes(data)
-        try:
-            with warnings.catch_warnings(), _silence():
-                warnings.simplefilter("ignore")
-                read = module.read(path)
-        except (Exception, SystemExit) as error:  # whatever its parsers stumble on
-            problem = (str(error).splitlines() or [type(error).__name__])[0].replace(folder, "")
-            raise source.error(f"meshio cannot read it ({problem:.80}); expected a {source.suffix} mesh") from error
+        if source.suffix == ".msh" and _is_binary_gmsh(data):
+            read = _read_apart(source, path, len(data))
+        else:
+            if source.suffix == ".msh":
+                _check_gmsh(source, data)
+            read = _read_here(source, module, path)
     try:
         shape = from_meshio(read)
     except InputError as error:
@@ -63,11 +62,36 @@ def _read(source: Source) -> Shape:
     return shape
 
 
-def _check_gmsh(source: Source, data: bytes) -> None:
-    """Refuse binary files, and counts beyond the file, on which meshio would loop."""
+def _read_here(source: Source, module: Any, path: Path) -> Any:
+    """A mesh of meshio."""
+    try:
+        with warnings.catch_warnings(), _silence():
+            warnings.simplefilter("ignore")
+            return module.read(path)
+    except (Exception, SystemExit) as error:  # whatever its parsers stumble on
+        problem = (str(error).splitlines() or [type(error).__name__])[0].replace(str(path.parent), "")
+        raise source.error(f"meshio cannot read it ({problem:.80}); expected a {source.suffix} mesh") from error
+
+
+def _read_apart(source: Source, path: Path, size: int) -> Any:
+    """A mesh of meshio, read by another process: see `meshio_parse`."""
+    script = Path(__file__).with_name("meshio_parse.py")
+    printed = run_apart(source, script, str(path), library="meshio", seconds=3 * allowed_seconds(size))
+    if printed is None:
+        raise source.error("is a binary Gmsh file, and no process to read it can be started here; save it as text")
+    with np.load(io.BytesIO(printed)) as arrays:
+        found = dict(arrays)
+    points = found.pop("points")
+    return _library().Mesh(points, [(name.partition(" ")[2], cells) for name, cells in found.items()])
+
+
+def _is_binary_gmsh(data: bytes) -> bool:
     head = data[:64].split()
-    if head[:1] == [b"$MeshFormat"] and head[2:3] != [b"0"]:
-        raise source.error("is a binary Gmsh file; expected text: in Gmsh, set Mesh.Binary = 0 and save again")
+    return head[:1] == [b"$MeshFormat"] and head[2:3] != [b"0"]
+
+
+def _check_gmsh(source: Source, data: bytes) -> None:
+    """Refuse counts beyond the file, on which meshio would loop."""
     for line in data.splitlines():
         start = line[:120].split()
         if any(word.isdigit() and len(word) > 9 for word in start) or (start and start[0] == b"$Periodic"):

@@ -4,7 +4,7 @@ All meshes a viewer would draw become one `Mesh`, in the stage's order and in wo
 included, hidden prims, guides and proxies left out. Axes and units stay the file's own; `world` names them
 (USD means y up and centimetres where a file says nothing). A subdivision surface is read as its control mesh. What
 moves (points, transforms, skins, blend shape weights) becomes an `Animation` at the stage's frames per second; blend
-shapes become `Shapes`. Coordinates have single precision in USD.
+shapes become `Shapes`, a skeleton a `Motion`. Coordinates have single precision in USD.
 
 Written: one mesh below a default prim, with its `world` (y up, metres, if it has none), without subdivision; see
 `pliant.io.usd.write`.
@@ -22,11 +22,13 @@ import numpy as np
 from pliant.core.clips import Animation, Shapes, WeightClip
 from pliant.core.errors import PliantWarning
 from pliant.core.shapes import Mesh, PointCloud, World
+from pliant.core.skeleton import Motion, Skeleton
 from pliant.core.validation import frame_rate
 from pliant.io.joining import moved
 from pliant.io.source import Source
 from pliant.io.usd.geometry import name_of, read_cloud, read_part, shown
 from pliant.io.usd.join import BASE, skin_groups, stage_mesh
+from pliant.io.usd.joints import joint_times, skeleton_queries, stage_motion, stage_skeleton
 from pliant.io.usd.motion import Mover, animated, frame_times, movers, weights_at
 from pliant.io.usd.stage import library, opened, siblings as siblings
 from pliant.io.usd.write import (
@@ -108,6 +110,32 @@ def read_weights(source: Source, *, clip: str | int | None = None, fps: float | 
         return WeightClip(names, values, rate, source.stem)
 
 
+def read_skeleton(source: Source) -> Skeleton:
+    """The first skeleton, one with a motion before others, where it was bound."""
+    with opened(source) as stage:
+        return stage_skeleton(source, _skeleton(source, stage))
+
+
+def read_motion(source: Source, clip: str | int | None = None, fps: float | None = None) -> Motion:
+    """How the stage moves that skeleton, at its own frames or sampled at `fps`."""
+    if fps is not None:
+        frame_rate(fps)
+    _check_clip(source, clip)
+    with opened(source) as stage:
+        query = _skeleton(source, stage)
+        moving = _times(_mesh_movers(source, stage, required=False)) | joint_times(query)
+        if not joint_times(query):
+            raise source.error("holds a skeleton that does not move; expected time samples of its joints")
+        return stage_motion(source, query, *frame_times(source, stage, moving, fps))
+
+
+def _skeleton(source: Source, stage: Any) -> Any:
+    found = skeleton_queries(stage)
+    if not found:
+        raise source.error("holds no skeleton")
+    return found[0]
+
+
 def kinds(source: Source) -> tuple[str, ...]:
     """What the stage holds, the richest first. Warnings about what is left out come on reading, not here."""
     with warnings.catch_warnings():
@@ -115,11 +143,18 @@ def kinds(source: Source) -> tuple[str, ...]:
         with opened(source) as stage:
             meshes = _mesh_movers(source, stage, required=False)
             parts = meshes or _clouds(source, stage)
-            if not parts:
-                raise source.error("holds no meshes or points that a viewer would draw")
-            kinds = ["animation"] if len(_times(parts)) > 1 else []
-            kinds += ["shapes"] if any(part.shapes for part in meshes) else []
-    return (*kinds, "mesh", "points") if meshes else (*kinds, "points")
+            skeletons = skeleton_queries(stage)
+            found = {
+                "animation": len(_times(parts)) > 1,
+                "shapes": any(part.shapes for part in meshes),
+                "mesh": bool(meshes),
+                "points": bool(parts),
+                "motion": bool(skeletons) and len(joint_times(skeletons[0])) > 1,
+                "skeleton": bool(skeletons),
+            }
+    if not any(found.values()):
+        raise source.error("holds no meshes, points or skeletons that a viewer would draw")
+    return tuple(kind for kind, here in found.items() if here)
 
 
 def describe(source: Source) -> dict[str, Any]:

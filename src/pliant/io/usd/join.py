@@ -12,12 +12,11 @@ from pliant.core.topology import Floats, locked
 from pliant.io.joining import joined_mesh, object_labels
 from pliant.io.source import Source
 from pliant.io.usd.geometry import NAME_PROPERTY, PrimGeometry, face_materials, location_of, name_of
+from pliant.io.usd.joints import PLIANT, joint_names
 from pliant.io.usd.material import read_appearance
 from pliant.io.usd.motion import Mover
 from pliant.io.usd.stage import library
 
-PLIANT = "pliant"
-"""Custom data of a mesh prim that pliant wrote: its labels are complete as they stand."""
 BASE = "pliantBase"
 """Custom data of the default prim: what the base of its blend shapes is called."""
 
@@ -75,10 +74,7 @@ def skin_groups(mover: Mover) -> dict[str, Floats]:
     joints = [str(joint) for joint in order]
     if len(joints) == 1 and mover.part.prim.GetCustomDataByKey(PLIANT):  # which UsdSkel requires of blend shapes
         return {}
-    given = mover.skeleton.GetSkeleton().GetJointNamesAttr().Get() or ()
-    own = joints == [str(joint) for joint in mover.skeleton.GetJointOrder()] and len(given) == len(joints)
-    short = [str(name) for name in given] if own else [joint.rsplit("/", 1)[-1] for joint in joints]
-    names = short if len(set(short)) == len(short) else joints
+    names = joint_names(mover.skeleton, joints)
     index, weights = (np.array(values).reshape(-1) for values in influences[-2:])
     if not len(index) or len(index) % count or (index.min() < 0 or index.max() >= len(names)):
         return {}

@@ -35,6 +35,13 @@ USUAL_RATES = 10.0, 120.0
 """Frames a second at which clips are made. Time codes that are not are seconds or ticks, samples key frames."""
 
 
+def checked_transform(source: Source, transform: Floats, prim: Any) -> Floats:
+    """A transform whose entries are numbers of a usual size."""
+    if not np.isfinite(transform).all() or np.abs(transform).max() > LARGEST_TRANSFORM_ENTRY:
+        raise source.error("has a transform that is not finite", location=location_of(prim))
+    return transform
+
+
 @dataclass(frozen=True, eq=False)
 class Mover:
     """A part with everything that can move it."""
@@ -94,17 +101,12 @@ class Mover:
         world = self._to_world(xforms)
         if not self.is_skinned:
             return world
-        return self._checked(np.array(self.skin.GetGeomBindTransform()), self.part.prim) @ world
+        return checked_transform(self.source, np.array(self.skin.GetGeomBindTransform()), self.part.prim) @ world
 
     def _to_world(self, xforms: Any) -> Floats:
         """(4, 4) of the prim, or of the skeleton that carries it."""
         prim = self.skeleton.GetPrim() if self.is_skinned else self.part.prim
-        return self._checked(np.array(xforms.GetLocalToWorldTransform(prim)), prim)
-
-    def _checked(self, transform: Floats, prim: Any) -> Floats:
-        if not np.isfinite(transform).all() or np.abs(transform).max() > LARGEST_TRANSFORM_ENTRY:
-            raise self.source.error("has a transform that is not finite", location=location_of(prim))
-        return transform
+        return checked_transform(self.source, np.array(xforms.GetLocalToWorldTransform(prim)), prim)
 
     def at(self, time: float) -> Floats:
         """(n, 3) points in the world at a time code."""

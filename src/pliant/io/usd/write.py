@@ -36,7 +36,8 @@ from pliant.io.npz.arrays import EARLIEST
 from pliant.io.output import settle
 from pliant.io.pc2 import single_precision
 from pliant.io.usd.geometry import ATTRIBUTES_PROPERTY, GROUPS, LABELS_PROPERTY, NAME_PROPERTY, ORDER
-from pliant.io.usd.join import BASE, PLIANT
+from pliant.io.usd.join import BASE
+from pliant.io.usd.joints import PLIANT
 from pliant.io.usd.material import identifier, write_materials
 from pliant.io.usd.stage import complaint, library, quiet
 
@@ -309,6 +310,7 @@ def _bind_to_one_joint(stage: Any, mesh: Any) -> None:
     skeleton.CreateJointsAttr(Vt.TokenArray(["root"]))
     skeleton.CreateBindTransformsAttr(identity)
     skeleton.CreateRestTransformsAttr(identity)
+    skeleton.GetPrim().SetCustomDataByKey(PLIANT, True)
     _bind(mesh, skeleton, np.zeros((1, 1), dtype=np.int64), np.ones((1, 1)))
 
 
