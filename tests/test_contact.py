@@ -8,6 +8,7 @@ import pytest
 
 from pliant import Blendshapes, InputError, Pull, Shapes, gallery
 from pliant.contact import Box, Capsule, Cylinder, HalfSpace, MovingObstacle, Sphere
+from pliant.contact.constraints import face_samples, pierced_edges
 from pliant.contact.coulomb import coulomb_forces, swept_coulomb_forces
 from pliant.contact.forces import Answers, Compliance, Rows, bounded_forces
 from pliant.contact.inverse_hessian import InverseHessian
@@ -477,3 +478,30 @@ def test_forces_are_those_of_equilibrium_where_a_step_without_contact_would_be_c
     found = minimise(Well((0, 0, -100.0), 1e-6), floor, np.zeros((1, 3)), InverseHessian(), farthest=1.0)
     assert found.converged
     assert found.forces == pytest.approx([100.0], rel=1e-3)
+
+
+# How deep it is
+
+
+@pytest.mark.parametrize("height", [-0.3, 0.05])
+def test_a_face_across_the_rim_of_a_cylinder_is_as_deep_as_a_fine_grid_says(height):
+    """No corner of it, and no point of a coarse grid, is inside."""
+    cylinder = Cylinder((0, 0, -1), (0, 0, 0), 1.0)
+    across = np.array([[1.0 + 0.5 * height, -1.5, 0.06], [1.0, 2.1, 0.08], [0.85, 0.1, -0.3 + height]])
+    triangle = across + (1e-3 - cylinder.signed(across)[0].min()) * np.array([1, 0, 1]) / np.sqrt(2)
+    distance = cylinder.signed(triangle)[0]
+    found, deepest = face_samples(cylinder, triangle, distance, np.array([[0, 1, 2]]), np.zeros((0, 2), int), 1e-9)
+    brute = -cylinder.signed(RNG.dirichlet(np.ones(3), 200_000) @ triangle)[0].min()
+    assert brute > 1e-3
+    assert brute - 1e-9 <= deepest < brute + 1e-3
+    assert cylinder.signed(found.positions(triangle))[0] == pytest.approx([-deepest])
+
+
+def test_however_short_the_part_of_an_edge_inside_is_it_is_found():
+    """An edge that cuts off a corner: both parts of it outside, and the one inside."""
+    wedge = np.array([[[0.0, -1, -1], [0.0, -1, 1], [0, 1, 0]], [[1e-6, -1, 1], [1e-6, -1, -1], [1e-6, 1, 0]]])
+    edge = np.array([[-1.0, 0, 0], [1.0, 0, 0], [0, 5, 5]])
+    which, weights = pierced_edges(np.stack([edge, edge]), wedge, np.array([7, 7]))
+    assert (which == 7).all()
+    along = np.sort((weights @ edge)[:, 0])
+    assert along == pytest.approx([-0.5, 5e-7, 0.5 + 5e-7], abs=1e-9)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from pliant.contact.collision_pairs import clearances
 from pliant.contact.forces import Rows
+from pliant.contact.mesh_obstacle import MeshObstacle
 from pliant.contact.obstacles import Obstacle
 from pliant.core.normals import triangle_normals, unit
 from pliant.core.topology import Floats, Ints
@@ -29,6 +30,8 @@ MAX_FACE_PARTS, MAX_EDGE_PARTS = 40, 128
 """Parts, at most, into which edges of the body and of an obstacle are divided where the two cross."""
 FACE_MIDDLES = np.array([[1 / 3, 1 / 3, 1 / 3], [0.5, 0.5, 0], [0, 0.5, 0.5], [0.5, 0, 0.5]])
 """Where a face is examined between its corners."""
+ZOOMS = 8
+"""Times that the deepest point of a face is sought on a grid half as wide about the one before."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,33 +160,72 @@ def passed_through(obstacle: Obstacle, before: Floats, now: Floats) -> tuple[Int
 
 
 def face_samples(
-    obstacle: Obstacle, x: Floats, distance: Floats, triangles: Ints, crossed: Ints, depth: float
+    obstacle: Obstacle, x: Floats, distance: Floats, triangles: Ints, crossing: Ints, depth: float
 ) -> tuple[SurfaceSamples, float]:
     """Points between the corners of the body's faces that are deeper than `depth` in an obstacle, and the deepest.
 
     distance: (n,) of the vertices. Faces that may reach into the obstacle are examined on a grid; those that its
-    surface crosses, `crossed` (k, 3), on one as fine as the obstacle is thin.
+    surface crosses, by `crossing` (k, 2), on one as fine as the obstacle is thin, and where their edges are inside. Of
+    solids, which are convex, the deepest point of a face is then sought between the points of the grid.
     """
-    found, deepest = [SurfaceSamples.none()], 0.0
+    found, deepest, convex = [SurfaceSamples.none()], 0.0, not isinstance(obstacle, MeshObstacle)
+    crossed = triangles[np.unique(crossing[:, 0])]
     longest = float(longest_edges(x, crossed).max(initial=0.0))
-    fine = _grid(int(np.clip(np.ceil(4 * longest / max(obstacle.thickness, 1e-300)), 4, MAX_FACE_PARTS)))
+    fine = int(np.clip(np.ceil(4 * longest / max(obstacle.thickness, 1e-300)), FACE_PARTS, MAX_FACE_PARTS))
     near = _faces_within(x, distance, triangles, 0.0)
     if len(near):
-        positions = np.einsum("bk,tkj->tbj", FACE_MIDDLES, x[near])
-        least = obstacle.signed(positions.reshape(-1, 3))[0].reshape(len(near), -1).min(axis=1)
-        # A face is no farther in between than an arc of the obstacle rises over a chord of that length.
-        near = near[least < longest_edges(x, near) ** 2 / (4 * obstacle.thickness)]
-    for faces, grid in ((near, _grid(FACE_PARTS)), (crossed, fine)):
-        if len(faces):
-            positions = np.einsum("bk,tkj->tbj", grid, x[faces])
-            height = obstacle.signed(positions.reshape(-1, 3))[0].reshape(len(faces), -1)
-            lowest = np.argmin(height, axis=1)
-            least = height[np.arange(len(faces)), lowest]
-            found.append(SurfaceSamples.at_faces(faces[least < -depth], grid[lowest[least < -depth]]))
-            deepest = max(deepest, -float(least.min()))
+        near = near[_least_heights(obstacle, x[near], convex) < -depth]
+    mine, theirs = x[triangles[crossing[:, 0]]], obstacle.tree.points[obstacle.tree.triangles[crossing[:, 1]]]
+    which, between = pierced_edges(mine, theirs, crossing[:, 0])
+    for faces, sides in ((near, FACE_PARTS), (crossed, fine), (triangles[which], 0)):
+        if not len(faces):
+            continue
+        grid = np.broadcast_to(_grid(sides), (len(faces), *_grid(sides).shape)) if sides else between[:, None]
+        height = _heights(obstacle, np.einsum("tbk,tkj->tbj", grid, x[faces]))
+        least, weights = height.min(axis=1), grid[np.arange(len(faces)), np.argmin(height, axis=1)]
+        if convex and sides:
+            least, weights = _lowest_points(obstacle, x[faces], weights, 1 / sides)
+        deep = least < -depth
+        found.append(SurfaceSamples.at_faces(faces[deep], weights[deep]))
+        deepest = max(deepest, -float(least.min()))
     if len(crossed) and 2 * longest > MAX_FACE_PARTS * obstacle.thickness:  # too thin for the grid to meet it
         deepest = max(deepest, 0.5 * obstacle.thickness)
     return reduce(SurfaceSamples.joined, found), deepest
+
+
+def _heights(obstacle: Obstacle, points: Floats) -> Floats:
+    """(t, q) signed distances of points (t, q, 3)."""
+    return obstacle.signed(points.reshape(-1, 3))[0].reshape(points.shape[:2])
+
+
+def _least_heights(obstacle: Obstacle, corners: Floats, convex: bool) -> Floats:
+    """(t,) what the signed distance of no point on faces (t, 3, 3) is below, from few points of each.
+
+    That of a convex solid is convex: nowhere below the planes that touch it. Others are taken to be as round as they
+    are thick: a face is no farther in between than an arc of the obstacle rises over a chord of that length.
+    """
+    points = np.einsum("bk,tkj->tbj", FACE_MIDDLES, corners)
+    height, outward = (found.reshape(*points.shape[:2], -1) for found in obstacle.signed(points.reshape(-1, 3)))
+    if convex:
+        slope = np.einsum("tbj,tkj->tbk", outward, corners) - np.einsum("tbj,tbj->tb", outward, points)[:, :, None]
+        return np.asarray((height + slope).min(axis=2).max(axis=1))
+    edges = corners - np.roll(corners, 1, axis=1)
+    return np.asarray(
+        height.min(axis=(1, 2)) - np.einsum("tkj,tkj->tk", edges, edges).max(axis=1) / (4 * obstacle.thickness)
+    )
+
+
+def _lowest_points(obstacle: Obstacle, corners: Floats, weights: Floats, step: float) -> tuple[Floats, Floats]:
+    """The least signed distance (t,) to a convex solid on faces (t, 3, 3), and where: from weights (t, 3) near it."""
+    u, v = np.meshgrid(np.linspace(-1, 1, 5), np.linspace(-1, 1, 5), indexing="ij")
+    around = np.stack([u, v, -u - v], axis=-1).reshape(-1, 3)
+    for k in range(ZOOMS):
+        tried = np.maximum(weights[:, None] + step / 2**k * around, 0.0)
+        tried /= tried.sum(axis=2, keepdims=True)
+        height = _heights(obstacle, np.einsum("tbk,tkj->tbj", tried, corners))
+        lowest = np.argmin(height, axis=1)
+        weights = tried[np.arange(len(tried)), lowest]
+    return height[np.arange(len(tried)), lowest], weights
 
 
 def behind(obstacle: Obstacle, x: Floats, inside: SurfaceSamples) -> tuple[NDArray[np.bool_], Floats, Floats]:
@@ -236,16 +278,18 @@ def longest_edges(x: Floats, triangles: Ints) -> Floats:
 
 
 def poking(
-    obstacle: Obstacle, x: Floats, tree: SurfaceTree, crossed: Ints, depth: float
+    obstacle: Obstacle, x: Floats, tree: SurfaceTree, crossing: Ints, depth: float
 ) -> tuple[SurfaceSamples, Floats, Floats, float]:
     """An obstacle's corners and edges inside the body: the body's points nearest to them, they themselves, the way out.
 
-    tree: of the body's surface at x. crossed: (k,) the obstacle's triangles that cross it, which are examined; where
-    there are none, whether a part of the obstacle is wholly inside.
+    tree: of the body's surface at x. crossing: (k, 2) its triangles, and those of the obstacle that cross them, which
+    are examined; where there are none, whether a part of the obstacle is wholly inside.
     """
-    if len(crossed):
-        corners = obstacle.tree.points[obstacle.tree.triangles[crossed]]
-        positions = _edge_points(corners, float(longest_edges(x, tree.triangles).mean()))
+    if len(crossing):
+        corners = obstacle.tree.points[obstacle.tree.triangles]
+        which, between = pierced_edges(corners[crossing[:, 1]], x[tree.triangles[crossing[:, 0]]], crossing[:, 1])
+        positions = _edge_points(corners[np.unique(crossing[:, 1])], float(longest_edges(x, tree.triangles).mean()))
+        positions = np.concatenate([positions, np.einsum("mk,mkj->mj", between, corners[which])])
     else:
         _, first = np.unique(obstacle.surface.parts, return_index=True)
         positions = obstacle.tree.points[first]
@@ -259,6 +303,33 @@ def poking(
     triangles = tree.triangles[closest.triangle[deep]]
     samples = SurfaceSamples.at_faces(triangles, closest.barycentric[deep])
     return samples, positions[deep], -unit(triangle_normals(x, triangles)), float(closest.distance.max(initial=0.0))
+
+
+def pierced_edges(corners: Floats, others: Floats, owner: Ints) -> tuple[Ints, Floats]:
+    """Where edges of triangles (k, 3, 3) are between going through others (k, 3, 3): of which `owner`, (m, 3) weights.
+
+    owner: (k,) the number of each triangle, which may cross several others. Of every edge that goes through one, the
+    middle of each part, so that no part is missed however short it is.
+    """
+    edges, a = np.roll(corners, -1, axis=1) - corners, others[:, 0]
+    normal = np.cross(others[:, 1] - a, others[:, 2] - a)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = -np.einsum("ksj,kj->ks", corners - a[:, None], normal) / np.einsum("ksj,kj->ks", edges, normal)
+        at = corners + share[:, :, None] * edges
+        sides = np.roll(others, -1, axis=1) - others
+        inner = np.einsum("kbsj,kj->kbs", np.cross(sides[:, :, None], at[:, None] - others[:, :, None]), normal)
+        pierced = ((inner >= 0).all(axis=1)) & (share > 0) & (share < 1)
+    pair, side = np.nonzero(pierced)
+    keys, edge = np.unique(3 * owner[pair] + side, return_inverse=True)
+    every = np.concatenate([edge, np.arange(len(keys)), np.arange(len(keys))])
+    shares = np.concatenate([share[pierced], np.zeros(len(keys)), np.ones(len(keys))])
+    order = np.lexsort([shares, every])
+    every, shares = every[order], shares[order]
+    same = every[1:] == every[:-1]
+    middle, (triangle, side) = ((shares[1:] + shares[:-1]) / 2)[same], np.divmod(keys[every[1:][same]], 3)
+    weights, number = np.zeros((len(middle), 3)), np.arange(len(middle))
+    weights[number, side], weights[number, (side + 1) % 3] = 1 - middle, middle
+    return triangle, weights
 
 
 def _edge_points(corners: Floats, spacing: float) -> Floats:

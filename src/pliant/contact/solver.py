@@ -53,8 +53,10 @@ MAX_STRIDE = 0.02
 MAX_STRIDES = 400
 FIRST_RETREAT, MAX_RETREAT = 0.01, 0.5
 """Distances, over the diagonal, from which an obstacle that is in the first shape is led there."""
-MAX_PARTS = 12
-"""Parts, at most, in which a stride is made where obstacles and the body meet on it."""
+MAX_PARTS, LEAST_PART = 80, 0.3
+"""Parts, at most, in which a stride is made where obstacles and the body meet on it; the share of a part's path that is
+free below which the next one is shorter.
+"""
 THIN_EDGES = 1.0
 """Thickness of an obstacle, over the longest edge of the body, up to which it has no inside to speak of."""
 MAX_CONTACT_ROUNDS = 16
@@ -355,26 +357,32 @@ class ContactSolver:
         own = self.self_contact
         both = list(zip(obstacles, nears, strict=True))
         swept = [(near, near.swept, near.swept.obstacle.points(o)) for o, near in both if near.swept is not None]
+        left, part = 1.0, 1.0
         for _ in range(MAX_PARTS if swept else 1):
+            ahead = min(part / left, 1.0)
+            goals = [some.points + ahead * (to - some.points) for _, some, to in swept]
             makers = [self.watch.watching(o, x, rho, faces=near.swept is None) for o, near in both if near.is_signed]
             for _ in range(MAX_MEETINGS):
-                pairs = [some.rows(rho, to=to) for _, some, to in swept]
+                pairs = [some.rows(rho, to=to) for (_, some, _), to in zip(swept, goals, strict=True)]
                 pairs += [] if own is None else [own.rows(rho)]
-                moved = x + deflected(together([makers, pairs])(x), d, body)
-                met = [some.meet(x, moved, to) for _, some, to in swept]
+                moved = x + deflected(together([makers, pairs])(x), ahead * d, body)
+                met = [some.meet(x, moved, to) for (_, some, _), to in zip(swept, goals, strict=True)]
                 met += [] if own is None else [own.meet(x, moved)]
                 share = min((free for free, _ in met), default=1.0)
                 if not any(new for _, new in met):
                     break
-            x, d = x + share * (moved - x), (1 - share) * d
-            for _, some, to in swept:
+            x, d = x + share * (moved - x), (1 - share * ahead) * d
+            for (_, some, _), to in zip(swept, goals, strict=True):
                 some.points = some.points + share * (to - some.points) if share < 1 else to
                 some.refresh()
-            if share == 1:
+            left *= 1 - share * ahead
+            if left == 0:
                 return x
+            # Rows foresee what meets on short paths better than on long ones.
+            part = 0.25 * min(part, left) if share < LEAST_PART else 2 * part
         for near, _, _ in swept:
             near.give_up()
-        return moved if swept else x
+        return moved if swept and own is None else x
 
     def _strides(self, x: Floats, motion: Floats, placed: Sequence[Obstacle], nears: Sequence[ObstacleContacts]) -> int:
         """Into how many steps to divide the path of the body and of the obstacles to a frame."""

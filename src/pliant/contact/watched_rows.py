@@ -117,15 +117,14 @@ class SurfaceWatch:
             crossing = tree.crossings(near.obstacle.tree)
             if near.swept is not None and not len(crossing) and (near.swept.obstacle.alone or near.swept.obstacle.flat):
                 continue
-            crossed = self.triangles[np.unique(crossing[:, 0])]
-            inside, depth = face_samples(near.obstacle, x, distance, self.triangles, crossed, 0.5 * allowed)
+            inside, depth = face_samples(near.obstacle, x, distance, self.triangles, crossing, 0.5 * allowed)
             deepest = max(deepest, depth)
             if len(inside) and depth > allowed:
                 wrong, points, outward = behind(near.obstacle, x, inside)
                 near.inside.append(inside.chosen(~wrong))
                 near.planes.append((inside.chosen(wrong), points, outward))
                 new = True
-            poked, points, outward, depth = poking(near.obstacle, x, tree, np.unique(crossing[:, 1]), 0.5 * allowed)
+            poked, points, outward, depth = poking(near.obstacle, x, tree, crossing, 0.5 * allowed)
             deepest = max(deepest, depth)
             if len(poked) and depth > allowed:
                 near.planes.append((poked, points, outward))
