@@ -35,8 +35,14 @@ def test_a_clip_is_all_there():
     whole = MOVES.points - (MOVES.points.min(axis=(0, 1)) + MOVES.points.max(axis=(0, 1))) / 2
     np.testing.assert_allclose(points_in(data), whole / np.ptp(MOVES.points, axis=(0, 1)).max(), atol=1e-5)
     assert (data["fps"], data["numbers"]) == (24.0, list(range(7)))
-    np.testing.assert_allclose(data["measure"], 1 + 0.05 * np.arange(7), rtol=1e-6)
-    assert data["caption"] == "volume 100.0% to 130.0%"
+    volume, edges, step = data["measures"]
+    np.testing.assert_allclose(volume["values"], 1 + 0.05 * np.arange(7), rtol=1e-5)
+    assert volume["caption"] == "volume 100.00% to 130.00%"
+    stretch = [np.abs(pliant.quality.edge_distortion(BOX, points) - 1).mean() for points in MOVES.points]
+    np.testing.assert_allclose(edges["values"], stretch, rtol=1e-5)
+    assert edges["caption"].startswith("edges, mean change 0.00%")
+    moved = np.linalg.norm(np.diff(MOVES.points, axis=0), axis=2).max(axis=1) / BOX.diagonal
+    np.testing.assert_allclose(step["values"], [0, *moved], rtol=1e-5)
     triangles = np.frombuffer(base64.b64decode(data["triangles"]), "<u4")
     np.testing.assert_array_equal(triangles, BOX.triangles.reshape(-1))
 
@@ -62,6 +68,25 @@ def test_whatever_has_a_shape_shows_itself(value, frames):
     data = data_of(value._repr_html_())
     assert data["frames"] == frames
     assert data["what"] == repr(value)
+
+
+def test_poses_and_simulations_show_what_their_solver_measured():
+    pose = pliant.Blendshapes([BAR[0], BAR[1]]).solve([0.5, 0.5])
+    data = data_of(pose._repr_html_())
+    assert f"converged, residual {pose.residual:.2g}, {pose.iterations} iterations" in data["what"]
+    assert data["measures"] == []
+    mesh = BAR[0]
+    along = np.ptp(mesh.points, axis=0) == np.ptp(mesh.points, axis=0).max()
+    middle, half = mesh.points.mean(axis=0), 0.4 * mesh.diagonal * along
+    skeleton = pliant.Skeleton.from_positions([middle - half, middle + half], [-1, 0], ["root", "tip"])
+    moves = np.tile(skeleton.offsets, (4, 1, 1))
+    moves[:, 0, 0] += 0.1 * np.arange(4)
+    motion = pliant.Motion(skeleton, np.tile([1.0, 0, 0, 0], (4, 2, 1)), moves, 24.0)
+    clip = pliant.ElasticBody(mesh, skeleton, nodes=200).simulate(motion)
+    measures = data_of(clip._repr_html_())["measures"]
+    found = {measure["caption"].rsplit(" ", 3)[0]: measure["values"] for measure in measures}
+    np.testing.assert_allclose(found["kinetic energy"], clip.measured("kinetic"), rtol=1e-5)
+    assert {"volume", "edges, mean change", "largest step"} <= set(found)
 
 
 def test_bones_are_where_their_joints_are():

@@ -15,18 +15,29 @@ from typing import Any
 
 import numpy as np
 
-from pliant.core.clips import Animation, Shapes
+from pliant.core.clips import Animation, Pose, Shapes
 from pliant.core.rotations import rotate
 from pliant.core.shapes import Mesh, PointCloud, Shape, TetMesh
 from pliant.core.skeleton import Motion, Skeleton, SkeletonPose
 from pliant.core.skinned import joint_transforms
 from pliant.core.topology import Floats, Ints
+from pliant.geometry.quality.measures import edge_distortion, edges_of, volume_ratio
 from pliant.render.pictures import picture
 
 LARGEST_VIEW = 12_000_000
 """Bytes of points, before they become text."""
 VIEW_HEIGHT = 420
 """Pixels of the view."""
+PLOT_HEIGHT = 36
+"""Pixels of the plot of a measure; also in the page."""
+SIMULATED = (
+    ("energy", "elastic energy", ""),
+    ("kinetic", "kinetic energy", ""),
+    ("iterations", "iterations", ""),
+    ("penetration", "penetration", "%"),
+    ("inverted", "inverted elements", ""),
+)
+"""Of a simulation's states: the name, what it is called in a plot, and its unit."""
 SHAPES_A_SECOND = 2.0
 """Of a rig, one after another."""
 BONE_WIDTH = 0.08
@@ -37,15 +48,29 @@ BONE_FACES = np.array([[0, 2, 1], [0, 3, 2], [0, 4, 3], [0, 1, 4], [5, 1, 2], [5
 
 def html_of(value: Any) -> str:
     """HTML of a shape, pose, clip or anything that has a clip or shapes."""
-    clip, what = _clip_of(value), html.escape(repr(value))
+    clip, what = _clip_of(value), html.escape(_summary(value))
     frames = _frames_shown(clip)
     if not len(frames):
         return _picture_of(clip.shape, what)
     page = files("pliant.render").joinpath("notebook.html").read_text(encoding="utf-8")
-    page = page.replace("/*DATA*/null", json.dumps(_data(clip, frames, repr(value))).replace("<", "\\u003c"))
+    measures = _measures(value, clip, frames)
+    data = _data(clip, frames, _summary(value), measures)
+    page = page.replace("/*DATA*/null", json.dumps(data).replace("<", "\\u003c"))
     return (
         f'<iframe srcdoc="{html.escape(page)}" sandbox="allow-scripts" title="{what}" '
-        f'style="width:100%;max-width:960px;height:{VIEW_HEIGHT}px;border:0"></iframe>'
+        f'style="width:100%;max-width:960px;height:{VIEW_HEIGHT + PLOT_HEIGHT * len(measures)}px;border:0"></iframe>'
+    )
+
+
+def _summary(value: Any) -> str:
+    """One line below the view; of a pose, what the solver says of it."""
+    if not isinstance(value, Pose):
+        return repr(value)
+    state = "converged" if value.converged else f"not converged: {value.message}"
+    more = f", penetration {value.penetration:.2%}" if value.penetration else ""
+    return (
+        f"{type(value).__name__} of {value.shape!r}, {state}, residual {value.residual:.2g}, "
+        f"{value.iterations} iterations{more}{f', {value.inverted} inverted' if value.inverted else ''}"
     )
 
 
@@ -97,12 +122,12 @@ def _frames_shown(clip: Animation) -> Any:
     return np.unique(np.linspace(0, len(clip) - 1, min(len(clip), most)).round().astype(int))
 
 
-def _data(clip: Animation, frames: Any, what: str) -> dict[str, Any]:
+def _data(clip: Animation, frames: Any, what: str, measures: list[dict[str, Any]]) -> dict[str, Any]:
     points = clip.points[frames]
     low, high = points.min(axis=(0, 1), initial=np.inf), points.max(axis=(0, 1), initial=-np.inf)
     extent = np.maximum(high - low, 1e-300) if points.size else np.ones(3)
     packed = np.round((points - low) / extent * 65535).astype("<u2") if points.size else points.astype("<u2")
-    color, measure = clip.shape.attributes.get("color"), _volumes(clip, frames)
+    color = clip.shape.attributes.get("color")
     return {
         "what": what,
         "points": _text(packed),
@@ -114,18 +139,35 @@ def _data(clip: Animation, frames: Any, what: str) -> dict[str, Any]:
         "fps": clip.fps * len(frames) / len(clip),
         "extent": (extent / extent.max()).tolist(),
         "diagonal": float(np.linalg.norm(extent / extent.max())),
-        "measure": None if measure is None else measure.round(6).tolist(),
-        "caption": "" if measure is None else f"volume {measure.min():.1%} to {measure.max():.1%}",
+        "measures": measures,
         "up": "z" if clip.shape.world is not None and clip.shape.world.up == "z" else "y",
     }
 
 
-def _volumes(clip: Animation, frames: Any) -> Any:
-    """(frames,) the volume over that at rest, of what encloses one and moves."""
-    shape = clip.shape.surface if isinstance(clip.shape, TetMesh) else clip.shape
-    if len(frames) < 2 or not isinstance(shape, Mesh) or not shape.is_watertight or abs(shape.volume) < 1e-300:
-        return None
-    return np.array([shape.with_points(points).volume for points in clip.points[frames]]) / shape.volume
+def _measures(value: Any, clip: Animation, frames: Any) -> list[dict[str, Any]]:
+    """What is plotted over time: how far from rest shapes with edges are, and what a simulation measured."""
+    found: dict[str, tuple[Floats, str]] = {}
+    shape = clip.shape
+    if len(frames) > 1 and not isinstance(shape, PointCloud) and len(edges_of(shape)):
+        points = clip.points[frames]
+        surface = shape.surface if isinstance(shape, TetMesh) else shape
+        if surface.is_watertight and abs(surface.volume) > 1e-300:
+            found["volume"] = volume_ratio(shape, points), "%"
+        away = [np.abs(edge_distortion(shape, frame) - 1).mean() for frame in points]
+        found["edges, mean change"] = np.array(away), "%"
+        steps = np.linalg.norm(np.diff(clip.points, axis=0), axis=2).max(axis=1, initial=0) / (shape.diagonal or 1)
+        found["largest step"] = np.append(0.0, steps)[frames], "%"
+    if len(frames) > 1 and getattr(value, "states", None):
+        for name, text, unit in SIMULATED:
+            measured = value.measured(name)[frames]
+            if measured.any():
+                found[text] = measured, unit
+    return [_plot(name, values, unit) for name, (values, unit) in found.items()]
+
+
+def _plot(name: str, values: Floats, unit: str) -> dict[str, Any]:
+    low, high = (f"{value:.2%}" if unit == "%" else f"{value:.3g}" for value in (values.min(), values.max()))
+    return {"caption": f"{name} {low} to {high}", "values": [float(f"{value:.6g}") for value in values]}
 
 
 def _triangles(shape: Shape) -> Any:
