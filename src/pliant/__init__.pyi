@@ -40,6 +40,7 @@ from .engines.transfer import (
     CageRig as CageRig,
     Control as Control,
     Follow as Follow,
+    RiggedTransfer as RiggedTransfer,
     Track as Track,
     Transfer as Transfer,
     Weights as Weights,
@@ -56,6 +57,7 @@ from .engines.transfer import (
     rigid_blocks as rigid_blocks,
     rigid_groups as rigid_groups,
     rod_tracks as rod_tracks,
+    transfer_to_rig as transfer_to_rig,
 )
 from .engines.transfer.deformation_transfer import transfer as transfer
 from .geometry import quality as quality, spatial as spatial

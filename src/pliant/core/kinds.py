@@ -164,6 +164,8 @@ class Text:
     syntax: str = "a text"
     empty: bool = False
     """Whether it may be empty."""
+    pattern: str = ""
+    """That it has to match as a whole; empty: any text does."""
 
     def takes(self, value: Any) -> bool:
         return isinstance(value, str)
@@ -171,9 +173,13 @@ class Text:
     def read(self, value: Any, path: KeyPath = ()) -> str:
         if not self.empty and not value.strip():
             raise Misfit(f"is empty; expected {self.expected}", path)
+        if self.pattern and not re.fullmatch(self.pattern, value):
+            raise Misfit(f"is {shown(value)}; expected {self.expected}", path)
         return str(value)
 
     def parse(self, word: str) -> str:
+        if self.pattern and not re.fullmatch(self.pattern, word):
+            raise ValueError(word)
         return word
 
 

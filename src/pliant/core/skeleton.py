@@ -238,10 +238,19 @@ class Motion(Displayed, Value):
             raise InputError(
                 f"{fps:g} fps would make {frames:,} frames; expected at most {MOST_MOTION_FRAMES:,}", argument="fps"
             )
-        low, high, t = between_frames(frames, fps, len(self), self.fps)
+        low, _, t = between_frames(frames, fps, len(self), self.fps)
+        return replace(self.at(low + t), fps=fps)
+
+    def at(self, times: ArrayLike) -> Motion:
+        """The poses at times (k,) in frames, between which rotations are interpolated at constant speed."""
+        at = as_array(times, "times", np.float64)
+        if at.ndim != 1 or not len(at) or not ((at >= 0) & (at <= len(self) - 1)).all():
+            raise InputError(f"times are {times!r:.60}; expected frames from 0 to {len(self) - 1}", argument="times")
+        low = np.minimum(at.astype(np.int64), max(len(self) - 2, 0))
+        high, t = np.minimum(low + 1, len(self) - 1), at - low
         positions = (1 - t[:, None, None]) * self.translations[low] + t[:, None, None] * self.translations[high]
         quaternions = rotations.slerp(self.rotations[low], self.rotations[high], t[:, None])
-        return replace(self, rotations=quaternions, translations=positions, fps=fps)
+        return replace(self, rotations=quaternions, translations=positions)
 
     def world(self) -> tuple[Floats, Floats]:
         """Joint positions (frames, j, 3) and rotations (frames, j, 4) in the world."""

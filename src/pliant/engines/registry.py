@@ -52,6 +52,8 @@ class Engine:
     """Those of tables of its scenes, or of other kinds of scenes."""
     write: Lazy = None
     """(output, run) -> paths: writes the clip, if there is more to it than its points."""
+    joints: bool = False
+    """Whether it writes a motion of joints, too."""
     command: Lazy = "pliant.app.cli.flags"
     """The module that adds arguments to the command, and makes a document of them; by default, from the record."""
     further: tuple[Lazy, ...] = ()
@@ -151,6 +153,7 @@ ENGINES: dict[str, Engine] = {
             report="pliant.engines.transfer.app.report:transfer_report",
             further_options=(Weights, PosedOptions),
             write="pliant.engines.transfer.app.result:write",
+            joints=True,
             command="pliant.engines.transfer.app.command",
             further=("pliant.engines.transfer.app.cage_command",),
             description="Carry a motion over to another shape: its pieces turn and stretch the target's cage from "

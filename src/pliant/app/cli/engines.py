@@ -85,7 +85,7 @@ def made(engine: Engine, options: argparse.Namespace, read: Callable[[], Any], l
     """The clip of a scene, its report and its summary; the exit code."""
     begun = time.perf_counter()
     with progress("setting up", quiet=options.quiet):
-        scene, solver = set_up(options.output, options.report, read, located)
+        scene, solver = set_up(options.output, options.report, read, located, joints=engine.joints)
     seconds = time.perf_counter() - begun
     with progress("solving", quiet=options.quiet) as show:
         run = engine.part("solve")(scene, solver, show, seconds)

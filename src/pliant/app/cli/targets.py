@@ -31,12 +31,15 @@ def named_by_user(key: str) -> AbstractContextManager[None]:
     return nullcontext()
 
 
-def check_clip(output: str, shape: Shape | None = None) -> None:
+def check_clip(output: str, shape: Shape | None = None, *, joints: bool = False) -> None:
     """Whether a clip can be written by this name: in its format, to its folder, with what is installed.
 
-    shape: what moves, where it is not a mesh.
+    shape: what moves, where it is not a mesh. joints: whether a motion of joints can be written instead.
     """
     target = Path(output)
+    if joints and target.suffix.lower() in set(_suffixes("motion")) - set(_suffixes("animation", "mesh")):
+        _check_writable(output)
+        return
     if target.suffix and not is_archive(target):
         clips, frames = " ".join(_suffixes("animation")), " ".join(_suffixes("mesh", but="animation"))
         _check_suffix(
@@ -125,17 +128,22 @@ def set_up(
     report: str | None,
     read: Callable[[], ReadScene],
     located: Located,
+    *,
+    joints: bool = False,
 ) -> tuple[ReadScene, Any]:
-    """A scene and what solves it, with all checked that can be before it is solved, and that it can be written."""
+    """A scene and what solves it, with all checked that can be before it is solved, and that it can be written.
+
+    joints: whether a motion of joints can be written instead of a clip.
+    """
     with located("file"):
-        check_clip(output)
+        check_clip(output, joints=joints)
     with located("report"):
         if report:
             check_page(report)
     scene = read()
     frames = len(scene) if hasattr(scene, "__len__") else None  # those of a transfer are known once it is prepared
     with located("file"):
-        check_clip(output, scene.shape)
+        check_clip(output, scene.shape, joints=joints)
         if frames is not None:
             check_frames(output, frames)
     solver = scene.prepare()

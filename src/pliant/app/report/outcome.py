@@ -35,6 +35,11 @@ class EngineRun:
 
     @property
     def failure(self) -> str:
+        """Why the result cannot be vouched for, in one line; empty if it can."""
+        return self.unconverged
+
+    @property
+    def unconverged(self) -> str:
         """Which frames did not converge, and why, in one line; empty if all did."""
         if not self.failed:
             return ""

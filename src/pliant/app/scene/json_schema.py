@@ -88,8 +88,12 @@ def _key(key: Key) -> Schema:
     return made if key.default in (None, []) else {**made, "default": key.default}
 
 
+def _pattern(kind: Text) -> str:
+    return f"^(?:{kind.pattern})$" if kind.pattern else r"\S"
+
+
 _MAKERS: dict[type, Callable[[Any], Schema]] = {
-    Text: lambda kind: {"type": "string"} if kind.empty else {"type": "string", "pattern": r"\S"},
+    Text: lambda kind: {"type": "string"} if kind.empty else {"type": "string", "pattern": _pattern(kind)},
     FileName: lambda kind: {"type": "string", "pattern": r"\S"},
     Flag: lambda kind: {"type": "boolean"},
     Choice: lambda kind: {"enum": list(kind.choices)},

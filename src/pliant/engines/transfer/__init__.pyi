@@ -18,6 +18,7 @@ from .plan import (
     bone_controls as bone_controls,
 )
 from .rig import CagePose as CagePose, CageRig as CageRig, CageSolution as CageSolution
+from .rigged import RiggedTransfer as RiggedTransfer, transfer_to_rig as transfer_to_rig
 from .sources import (
     Track as Track,
     cell_tracks as cell_tracks,

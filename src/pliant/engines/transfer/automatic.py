@@ -21,7 +21,7 @@ from pliant.core import rotations
 from pliant.core.clips import Animation
 from pliant.core.errors import InputError
 from pliant.core.shapes import Mesh, Shape, TetMesh, bounding_diagonal
-from pliant.core.skeleton import Motion
+from pliant.core.skeleton import Motion, Skeleton
 from pliant.core.topology import Floats
 from pliant.core.values import locked
 from pliant.engines.transfer.cage import Cage
@@ -40,7 +40,15 @@ from pliant.engines.transfer.sources import Track
 from pliant.geometry.axes import SignedAxis
 from pliant.geometry.body_plan.bodies import shape_body
 from pliant.geometry.body_plan.moving import without_reference_pose
-from pliant.geometry.body_plan.retargeted import Hints, Retargeted, moving_body, onto_shape
+from pliant.geometry.body_plan.names import OVERLAYS
+from pliant.geometry.body_plan.retargeted import (
+    Hints,
+    Retargeted,
+    moving_body,
+    onto_shape,
+    onto_skeleton,
+    with_limbs,
+)
 from pliant.geometry.body_plan.symmetry import body_axes
 
 SAME_SHAPE = 1e-3
@@ -51,29 +59,72 @@ SHORTEST = 0.03
 """Length of a bone, over the target's size, below which it gets no control."""
 
 
-def automatic_motion(named_sources: tuple[SourceTracks, ...], target: Shape, hints: Hints) -> Retargeted | None:
-    """The motion of the sources on the target's limbs; None where they do not follow limbs."""
-    if len(named_sources) != 1 or named_sources[0].source is None:
-        given = (
-            "tracks"
-            if len(named_sources) == 1
-            else f"{len(named_sources)} sources: {', '.join(entry.name for entry in named_sources)}"
-        )
+def automatic_motion(
+    named_sources: tuple[SourceTracks, ...], target: Shape, hints: Hints, skeleton: Skeleton | None = None
+) -> Retargeted | None:
+    """The motion of the sources on the target's limbs; None where they do not follow limbs.
+
+    skeleton: the target's own, in whose joints the motion is then.
+    """
+    if any(entry.source is None for entry in named_sources):
         raise InputError(
-            f"automatic controls take one source; got {given}; give the controls themselves instead",
+            "automatic controls follow a clip or a motion; got tracks; give the controls themselves instead",
             argument="controls",
         )
+    if len(named_sources) > 1:
+        return _joined_motion(named_sources, target, hints, skeleton)
     source, rest = named_sources[0].source, named_sources[0].rest
-    if isinstance(source, Animation) and same_topology(source.shape, target):
+    if isinstance(source, Animation) and skeleton is None and same_topology(source.shape, target):
         return None
-    if isinstance(source, Motion) and len(source.skeleton) == len(set(source.skeleton.parents)):
+    if isinstance(source, Motion) and skeleton is None and len(source.skeleton) == len(set(source.skeleton.parents)):
         return None  # no joint has two children
     measured = named_sources[0].measured
     measured = without_reference_pose(measured) if isinstance(measured, Motion) else source
+    assert measured is not None
     moving = moving_body(measured, hints, rest if isinstance(source, Animation) else None)
+    if skeleton is not None:
+        return onto_skeleton(moving, skeleton, target, hints)
     if not moving.body.anatomy.paired and not shape_body(target, hints.up, hints.heading).anatomy.paired:
         return None
     return onto_shape(moving, target, hints, planted=isinstance(source, Animation))
+
+
+def base_first(named_sources: tuple[SourceTracks, ...]) -> tuple[SourceTracks, ...]:
+    """Several sources in the order in which automatic controls take them: first the one that gives the whole body.
+
+    That is the one that is called legs or lower, or else the first. The others are called as the limbs that they give.
+    """
+    if len(named_sources) == 1:
+        return named_sources
+    names = [entry.name for entry in named_sources]
+    first = next((k for k, name in enumerate(names) if name in ("legs", "lower")), 0)
+    strange = [name for k, name in enumerate(names) if k != first and name not in OVERLAYS]
+    if strange:
+        raise InputError(
+            f'source "{strange[0]}" is one of several; automatic controls take the first by any name, and others that '
+            f"are called as what they give: {', '.join(OVERLAYS)}",
+            argument="sources",
+        )
+    return (named_sources[first], *named_sources[:first], *named_sources[first + 1 :])
+
+
+def _joined_motion(
+    named_sources: tuple[SourceTracks, ...], target: Shape, hints: Hints, skeleton: Skeleton | None
+) -> Retargeted:
+    """The first source's motion, with limbs of the others."""
+    base = automatic_motion(named_sources[:1], target, hints, skeleton)
+    if base is None:
+        raise InputError(
+            "several sources are joined limb by limb, and the first has no limbs that the target has",
+            argument="controls",
+        )
+    for entry in named_sources[1:]:
+        source = entry.measured
+        measured = without_reference_pose(source) if isinstance(source, Motion) else entry.source
+        assert measured is not None
+        moving = moving_body(measured, hints, entry.rest if isinstance(measured, Animation) else None)
+        base = with_limbs(base, onto_skeleton(moving, base.skeleton, target, hints, body=base.target), entry.name)
+    return base
 
 
 def cage_axes(source: object, target: Shape, up: SignedAxis | None, heading: SignedAxis | None) -> Floats:

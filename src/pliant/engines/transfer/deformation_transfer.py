@@ -29,7 +29,7 @@ from pliant.core.interop import takes_meshes
 from pliant.core.progress import ReportFrames
 from pliant.core.shapes import Mesh, PointCloud, Shape, TetMesh
 from pliant.core.signatures import takes_arguments_of
-from pliant.core.skeleton import Motion
+from pliant.core.skeleton import Motion, Skeleton
 from pliant.core.topology import Floats
 from pliant.core.validation import check_extent
 from pliant.core.values import Displayed, Value, locked
@@ -195,6 +195,7 @@ def prepare_transfer(
     source_up: SignedAxis | None = TransferOptions.source_up,
     source_heading: SignedAxis | None = TransferOptions.source_heading,
     map: str | None = TransferOptions.map,
+    skeleton: Skeleton | None = None,
     accuracy: float = CageSolverOptions.accuracy,
     report: ReportFrames | None = None,
 ) -> PreparedTransfer:
@@ -212,11 +213,12 @@ def prepare_transfer(
     axes: Floats | None = None
     automatic = isinstance(controls, str)
     if isinstance(controls, str):
-        from pliant.engines.transfer.automatic import automatic_motion, cage_axes
+        from pliant.engines.transfer.automatic import automatic_motion, base_first, cage_axes
         from pliant.geometry.body_plan.retargeted import Hints
 
         hints = Hints(target_up, heading, source_up, source_heading, map or "")
-        registered = automatic_motion(named_sources, shape, hints)
+        named_sources = base_first(named_sources)
+        registered = automatic_motion(named_sources, shape, hints, skeleton)
         axes = cage_axes(named_sources[0].source, shape, target_up, heading)
     around = cage
     if cage is None or (isinstance(cage, str) and cage == "auto"):
@@ -265,6 +267,8 @@ def transfer(*arguments: Any, **options: Any) -> Transfer:
         resampled to one rate by `fps`, and stretched to one length by `frames`.
     target_up, heading, source_up, source_heading: of automatic controls: axes that the target, and the source at rest,
         stand and face along. map: which limbs of the target follow which of the source. All are found unless given.
+    skeleton: of automatic controls: joints inside the target, whose bones are then followed, instead of those that are
+        found. Where the target has a skin, `transfer_to_rig` moves it.
     weights, lattice, outside, accuracy: as in `CageRig`.
     report: called with the number of frames done, and of all; first with 0 done, after the set-up.
     """

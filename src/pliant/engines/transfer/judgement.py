@@ -31,7 +31,7 @@ from pliant.geometry.spatial import SurfaceTree
 
 VOLUME_RANGE = (0.8, 1.25)
 MOST_STRETCH, STRETCHED_SHARE = 1.8, 0.05
-MOST_CROSSING = 0.1
+MOST_CROSSING = 0.15
 MOST_ANGLE, MOST_LIMB_ANGLE = 20.0, 30.0
 """Degrees, in the median of all pieces of limbs, and of one limb's."""
 LEAST_MOTION, AT_REST = 0.35, 0.005

@@ -19,6 +19,7 @@ RESULT_GROUP = "how"
 CAGE_FOLDER = "Cage"
 WEIGHTS_TABLE = "weights"
 WEIGHTS_FOLDER = "What counts how much"
+FRAME_RANGE = Text('"A:B", the first frame and the last, counted from 0', "A:B", pattern=r"\d*:\d*")
 AT_LEAST_ZERO = Number(-nextafter(0, 1), expected="a number, 0 or more")
 AUTOMATIC = ("automatic controls",)
 OF_WEIGHTS: dict[str, Any] = {"slider": (0.1, 100.0), "table": WEIGHTS_TABLE, "folder": WEIGHTS_FOLDER, "group": None}
@@ -55,10 +56,14 @@ class TransferOptions(CageOptions):
     blocks: bool = option(
         False, Flag(), "whether each connected part of the target moves as a rigid block", group=SOURCE_GROUP
     )
-    frames: int | None = option(
-        None, Whole(1, MOST_FRAMES), "how many to make", default_text="all of the sources'", group=RESULT_GROUP,
-        overrides=True,
+    frames: int | str | None = option(
+        None, Either((Whole(1, MOST_FRAMES), FRAME_RANGE)),
+        "how many to make, over all of the sources' or of those from A to B",
+        default_text="all of the sources'", group=RESULT_GROUP, overrides=True,
     )  # fmt: skip
+    speed: float = option(
+        1.0, POSITIVE, "how many times as fast as the sources", slider=(0.1, 4.0), group=RESULT_GROUP, overrides=True
+    )
     fps: float | None = option(
         None, POSITIVE, "frames a second of the result", default_text="the sources'", group=RESULT_GROUP,
         overrides=True, label="Frames a second",

@@ -15,7 +15,7 @@ rotation that takes each bone of the target to the source's bone in its referenc
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import count
 from typing import Any, Literal, get_args
 
@@ -29,9 +29,9 @@ from pliant.core.shapes import Shape, bounding_diagonal
 from pliant.core.skeleton import Motion, Skeleton, SkeletonPose, bone_vector
 from pliant.core.topology import Floats
 from pliant.core.validation import expect
-from pliant.core.values import Value, as_array, locked
+from pliant.core.values import Value, as_array
 from pliant.engines.transfer.controls import check_gradients
-from pliant.engines.transfer.source_tracks import FollowedTrack, SourceTracks, followed_track, synchronised
+from pliant.engines.transfer.source_tracks import FollowedTrack, SourceTracks, followed_track, shown_times, synchronised
 from pliant.engines.transfer.sources import Track, joint_number, joint_tracks
 
 Origin = Literal["rest", "first"]
@@ -138,16 +138,8 @@ def make_plan(
         np.stack(paths, axis=1),
         _by_name(followed),
         followed[0].track.fps,
-        _times(by_item[id(moving[0][0])], followed_track(named_sources, moving[0][0].track, names[0]), frames, fps),
+        shown_times(followed_track(named_sources, moving[0][0].track, names[0]).track, frames, fps)[0][:frame_count],
     )
-
-
-def _times(shown: FollowedTrack, followed: FollowedTrack, frames: Any, fps: Any) -> Floats:
-    """(frames,) at which a track is shown, in its own frames."""
-    clock = np.arange(len(followed.track), dtype=np.float64)[:, None] * [1.0, 0.0, 0.0]
-    ticking = replace(followed, track=replace(followed.track, points=locked(clock)))
-    times: Floats = synchronised([ticking], frames, fps)[0].track.points[: len(shown.track), 0]
-    return times
 
 
 def _by_name(followed: Sequence[FollowedTrack]) -> dict[str, Track]:

@@ -20,6 +20,7 @@ from pliant.core.shapes import bounding_diagonal
 from pliant.core.skeleton import Motion, bone_vector
 from pliant.core.topology import Floats
 from pliant.core.validation import closest_names, frame_rate
+from pliant.core.values import locked
 from pliant.engines.transfer.groups import VertexGroup, rigid_groups
 from pliant.engines.transfer.options import TransferOptions
 from pliant.engines.transfer.sources import Track, group_tracks, joint_tracks, reference_pose, rest_points
@@ -178,3 +179,14 @@ def synchronised(
                 argument="frames",
             )
     return every
+
+
+def shown_times(
+    source: Animation | Motion | Track, frames: int | ArrayLike | None, fps: float | None
+) -> tuple[Floats, float]:
+    """(frames,) the times at which a source is shown, in its own frames, as `synchronised` has them; and the rate."""
+    clock = np.arange(len(source), dtype=np.float64)[:, None] * [1.0, 0.0, 0.0]
+    unturned = np.broadcast_to(np.eye(3), (len(source), 3, 3))
+    ticking = Track("time", locked(np.zeros(3)), locked(clock), locked(unturned.copy()), source.fps)
+    shown = synchronised([FollowedTrack("time", ticking, 0.0)], frames, fps)[0].track
+    return shown.points[:, 0], shown.fps

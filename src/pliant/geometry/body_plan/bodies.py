@@ -53,6 +53,11 @@ NEARLY_SQUARE = 0.7
 """Cosine from which a direction is taken for the coordinate axis that is nearest: bodies stand along the axes."""
 MOST_UNEVEN = {"leg": 1.25, "arm": 1.5}
 """Length of a leg or an arm over that of its partner, at most."""
+ALONG, EXACTLY_ALONG, TWISTED = 0.995, 0.9995, 0.88
+"""Cosines between a direction from right to left and an axis: of all joints together, for it to be that axis; of one
+pair at the trunk; and of all joints, if there is such a pair."""
+SYMMETRIC = 0.05
+"""Error of the plane that a mesh is mirrored in, at most."""
 NAMED, GOING = 0.5, 0.3
 """How much it counts for the front which joints are called left and right, and which way the root goes."""
 
@@ -233,7 +238,7 @@ def skeleton_body(
     if up is None and mesh is not None and mesh.world is not None:
         up = up_axis(mesh)
     upright = None if up is None else up_vector(up)
-    posed, named = _posed_skeleton(tree, upright), 0.0
+    posed, named = _posed_skeleton(tree, upright, mesh), 0.0
     if posed is None:
         posed = _mirrored_skeleton(tree, upright)
     else:
@@ -258,14 +263,14 @@ def skeleton_body(
     return OrientedBody(frame, tree, found, ground, size, certainty, evidence)
 
 
-def _posed_skeleton(tree: BodyTree, up: Floats | None) -> _Posed | None:
-    """By the names of joints; None where they name no sides."""
+def _posed_skeleton(tree: BodyTree, up: Floats | None, mesh: Mesh | None = None) -> _Posed | None:
+    """By the names of joints; None where they name no sides. mesh: what the skeleton moves."""
     both = names.mirrored(tree.names)
     apart = np.array([tree.locations[i] - tree.locations[j] for i, j in both]).reshape(-1, 3)
     size = float(np.linalg.norm(np.ptp(tree.locations, axis=0)))
     if not len(both) or np.linalg.norm(apart.sum(axis=0)) < 0.02 * size:
         return None
-    normal = _across(tree, both, up)
+    normal = _across(tree, both, up, mesh)
     offset = float(np.median([(tree.locations[i] + tree.locations[j]) @ normal / 2 for i, j in both]))
     limbs = pruned_limbs(tree, normal, offset)
     pairs = _named_pairs(limbs, dict(both), find_pairs(limbs, tree, normal, offset))
@@ -276,18 +281,31 @@ def _posed_skeleton(tree: BodyTree, up: Floats | None) -> _Posed | None:
     return _Posed(tree, limbs, plane, pairs, upright, float((tree.locations @ upright).min()))
 
 
-def _across(tree: BodyTree, both: Sequence[tuple[int, int]], up: Floats | None) -> Floats:
-    """From right to left; joints near the trunk count most, for limbs may rest in any pose."""
+def _across(tree: BodyTree, both: Sequence[tuple[int, int]], up: Floats | None, mesh: Mesh | None) -> Floats:
+    """From right to left; joints near the trunk count most, for limbs may rest in any pose.
+
+    Of a rest pose that is twisted, an axis that shoulders or hips are along is more than what all joints say together;
+    so is the plane that the mesh is mirrored in, where that is known and near.
+    """
     weight = np.array([1.0 / (1 + min(len(tree.chain(i)), len(tree.chain(j)))) ** 2 for i, j in both])
     apart = np.array([tree.locations[i] - tree.locations[j] for i, j in both])
     length = np.linalg.norm(apart, axis=1)
-    normal = (weight * (length > 0)) @ (apart / np.maximum(length, 1e-300)[:, None])
+    directions = apart / np.maximum(length, 1e-300)[:, None]
+    normal = (weight * (length > 0)) @ directions
     if up is not None:
         normal = normal - (normal @ up) * up
     normal = normal / max(float(np.linalg.norm(normal)), 1e-300)
     k = int(np.argmax(np.abs(normal)))
     axis: Floats = np.sign(normal[k]) * np.eye(3)[k]
-    return axis if abs(normal[k]) > 0.995 else normal
+    sided = {node for pair in both for node in pair}
+    inner = directions[[int(tree.parents[i]) not in sided for i, _ in both]]
+    if axis @ normal > TWISTED and (inner @ axis).max(initial=-1.0) > EXACTLY_ALONG:
+        return axis
+    if axis @ normal < ALONG and mesh is not None and up is not None:
+        plane = mirror_planes(surface_samples(mesh), up)[0]
+        if abs(plane.normal @ normal) > TWISTED and plane.error < SYMMETRIC:
+            normal = plane.normal * np.sign(plane.normal @ normal)
+    return axis if axis @ normal > ALONG else normal
 
 
 def _named_pairs(limbs: list[Limb], both: dict[int, int], found: list[Pair]) -> list[Pair]:

@@ -22,6 +22,8 @@ from pliant.geometry.body_plan.tree import polyline_lengths
 
 COLLAR = 0.35
 """Length of what joins a limb to the trunk, a collarbone or a hip, over the limb, at most."""
+HIP, SIDEWAYS = 0.2, 0.85
+"""Length of a bone that leads from the trunk to the side, over the leg, at most; and cosine of how far to the side."""
 ANKLE = 0.16
 """Height of an ankle, over that of the hip, at most."""
 HAND = 0.33
@@ -95,7 +97,11 @@ def chain_of(body: OrientedBody, limb: Limb) -> Chain:
     lengths = np.linalg.norm(np.diff(limb.path, axis=0), axis=1)
     first = 1 if len(nodes) > 2 else 0
     if limb.role in ("leg", "arm"):
-        while len(nodes) - first > 2 and _is_collar([tree.names[node] for node in nodes], lengths, first):
+        beside = np.abs(np.diff(limb.path, axis=0) @ body.frame[0]) / np.maximum(lengths, 1e-300)
+        while len(nodes) - first > 2 and (
+            _is_collar([tree.names[node] for node in nodes], lengths, first)
+            or (limb.role == "leg" and _is_hip(beside, lengths, first))
+        ):
             first += 1
     kept = nodes[first:]
     steps = polyline_lengths(tree.locations[kept])
@@ -127,6 +133,11 @@ def _is_collar(named: Sequence[str], lengths: Floats, k: int) -> bool:
     if joins_trunk(named[k]):
         return float(lengths[k]) <= COLLAR * whole
     return float(lengths[: k + 1].sum()) <= COLLAR * whole and float(lengths[k]) < 0.6 * float(lengths.max())
+
+
+def _is_hip(beside: Floats, lengths: Floats, k: int) -> bool:
+    """Whether the bone k of a leg leads to the side, and the leg begins after it. beside: (bones,) cosines."""
+    return bool(lengths[k] <= HIP * lengths[k:].sum() and beside[k] > SIDEWAYS and beside[k + 1] < 0.5)
 
 
 def _end(body: OrientedBody, limb: Limb, nodes: Sequence[int], shares: Floats) -> float:

@@ -31,6 +31,16 @@ APPENDAGES = ("ear", "eye", "jaw", "tongue", "hair", "mouth", "lip", "brow", "we
               "cheek", "eyelid", "breast", "horn", "antler", "mane", "teeth", "hat")  # fmt: skip
 """Words in the names of joints whose bones are no limbs."""
 
+OVERLAYS: dict[str, tuple[str, ...]] = {
+    "arms": ("arm",),
+    "head": ("head",),
+    "tail": ("tail",),
+    "upper": ("arm", "head", "spine"),
+    "legs": ("leg", "tail"),
+    "lower": ("leg", "tail"),
+}
+"""What a source that is called so gives of the body, where there are several."""
+
 
 def tokens(name: str) -> list[str]:
     """Lower-case words of a joint's name, without what stands before a colon and without numbers."""

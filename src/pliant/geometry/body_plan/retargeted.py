@@ -11,7 +11,7 @@ import numpy as np
 from pliant.core.clips import Animation
 from pliant.core.shapes import Mesh, Shape
 from pliant.core.skeleton import Motion, Skeleton
-from pliant.core.topology import Floats
+from pliant.core.topology import Floats, Ints
 from pliant.geometry.axes import SignedAxis, axis_name
 from pliant.geometry.body_plan.bodies import FOOT_SAMPLES, OrientedBody, shape_body, skeleton_body
 from pliant.geometry.body_plan.contacts import Contacts
@@ -21,8 +21,10 @@ from pliant.geometry.body_plan.guides import expected_joints
 from pliant.geometry.body_plan.joints import LimbKey, jointed, leg_curve
 from pliant.geometry.body_plan.matching import LimbMatch, check_match, check_planted, match_limbs
 from pliant.geometry.body_plan.moving import MovingBody, moving_shape, moving_skeleton
+from pliant.geometry.body_plan.names import OVERLAYS
 from pliant.geometry.body_plan.symmetry import surface_samples
 from pliant.geometry.segments import nearest_segment
+from pliant.geometry.skinning import skin_of
 
 SUPPORTS = 60
 """Directions in which the outermost points of what a bone carries are kept."""
@@ -142,7 +144,46 @@ def onto_skeleton(
     body = body or skeleton_body(skeleton, mesh if isinstance(mesh, Mesh) else None, hints.up, hints.heading)
     match = match_limbs(source.body, body, hints.map)
     check_match(match, source.body, body, hints.advice)
-    return _retargeted(source, skeleton, body, body, match, None if mesh is None else mesh.points)
+    skin = skin_of(mesh, skeleton) if isinstance(mesh, Mesh) else None
+    owners = None if skin is None else _owners(body, np.asarray(skin.argmax(axis=1)).ravel(), skeleton)
+    return _retargeted(source, skeleton, body, body, match, None if mesh is None else mesh.points, owners)
+
+
+def _owners(body: OrientedBody, joints: Ints, skeleton: Skeleton) -> Ints:
+    """(n,) the nodes that joints (n,) go along with: their own, or that of the next joint above which has one."""
+    own = {int(joint): k for k, joint in reversed(list(enumerate(body.tree.joints.tolist())))}
+    lead: list[int] = []
+    for j, parent in enumerate(skeleton.parents.tolist()):
+        lead.append(own.get(j, lead[parent] if parent >= 0 else 0))
+    return np.array(lead)[joints]
+
+
+_PLURALS = {"arm": "arms", "leg": "legs"}
+
+
+def with_limbs(base: Retargeted, other: Retargeted, name: str) -> Retargeted:
+    """A motion in which some limbs do what another one on the same skeleton does, as long as both last.
+
+    name: which limbs, one of `OVERLAYS`. They rotate against the trunk as they do there.
+    """
+    roles = OVERLAYS[name]
+    taken = other.motion.resampled(base.motion.fps)
+    count = min(len(base.motion), len(taken))
+    tree, anatomy = base.target.tree, base.target.anatomy
+    nodes = [node for limb in anatomy.limbs if limb.role in roles for node in limb.nodes[1:]]
+    nodes += anatomy.spine[1:] if "spine" in roles else ()
+    joints = np.unique(tree.joints[nodes])
+    rotated, moved = base.motion.rotations[:count].copy(), base.motion.translations[:count].copy()
+    rotated[:, joints], moved[:, joints] = taken.rotations[:count, joints], taken.translations[:count, joints]
+    kept = [k for k, (_, limb) in enumerate(base.match.pairs) if limb.role not in roles]
+    return replace(
+        base,
+        motion=replace(base.motion, rotations=rotated, translations=moved),
+        source=base.source.at(np.arange(count)),
+        match=replace(base.match, pairs=tuple(base.match.pairs[k] for k in kept)),
+        follower=replace(base.follower, pairs=tuple(base.follower.pairs[k] for k in kept)),
+        others={**base.others, ", ".join(_PLURALS.get(role, role) for role in roles): name},
+    )
 
 
 def _of_body(match: LimbMatch, body: OrientedBody) -> LimbMatch:
@@ -158,19 +199,21 @@ def _retargeted(
     seen: OrientedBody,
     match: LimbMatch,
     points: Floats | None,
+    owners: Ints | None = None,
 ) -> Retargeted:
     follower = Follower.of(source, body, match)
-    moved = grounded(follower, None if points is None else carried_points(body, points))
+    moved = grounded(follower, None if points is None else carried_points(body, points, owners))
     motion = skeleton_motion(skeleton, body, moved.rotated, moved.positions, source.fps)
     return Retargeted(motion, source, body, seen, match, moved.contacts, follower)
 
 
-def carried_points(body: OrientedBody, points: Floats) -> RigidSkin:
-    """Points (n, 3) of a shape that go along with the nearest bone; of each bone's, the outermost ones."""
+def carried_points(body: OrientedBody, points: Floats, owners: Ints | None = None) -> RigidSkin:
+    """Points (n, 3) of a shape that go along with nodes (n,), or the nearest bones; of each, the outermost ones."""
     tree = body.tree
-    bones = np.flatnonzero(tree.parents >= 0)
-    near = nearest_segment(points, tree.locations[tree.parents[bones]], tree.locations[bones])[0]
-    owners = tree.parents[bones][near]
+    if owners is None:
+        bones = np.flatnonzero(tree.parents >= 0)
+        near = nearest_segment(points, tree.locations[tree.parents[bones]], tree.locations[bones])[0]
+        owners = tree.parents[bones][near]
     k = np.arange(SUPPORTS) + 0.5
     z, angle = 1 - 2 * k / SUPPORTS, np.pi * (1 + 5**0.5) * k
     ring = np.sqrt(1 - z**2)

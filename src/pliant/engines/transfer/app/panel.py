@@ -35,6 +35,7 @@ from pliant.engines.transfer.app.panel_motion import PIECE_NODES, SourcesBeside,
 from pliant.engines.transfer.app.panel_posing import Posing
 from pliant.engines.transfer.app.panel_widgets import CageWidgets
 from pliant.engines.transfer.app.posed_scene import CageScene, reposed
+from pliant.engines.transfer.app.rigged_scene import RiggedScene
 from pliant.engines.transfer.app.scene import TransferScene
 from pliant.engines.transfer.cage import Cage
 from pliant.engines.transfer.deformation_transfer import Transfer
@@ -305,7 +306,9 @@ class CagePanel(Panel):
         made = {key: given.get(key) for key in SET_UP}
         if self.posing is not None and documents.by_hand(document) and made == self._made:
             return self.posing.scene(document)
-        scene: CageScene | TransferScene = self.desk.scene(document)
+        scene: CageScene | TransferScene | RiggedScene = self.desk.scene(document)
+        if isinstance(scene, RiggedScene):
+            raise InputError("the studio moves targets in cages; set target.skeleton to none")
         if documents.by_hand(document):
             self._made, self.posing = made, None
         return scene

@@ -20,23 +20,28 @@ from pliant.app.report.outcome import percent
 from pliant.core.clips import Animation
 from pliant.core.skeleton import Motion, Skeleton
 from pliant.core.topology import Floats
-from pliant.engines.transfer.app.result import TransferRun
+from pliant.engines.transfer.app.result import RiggedRun, TransferRun
 
 LIMB_COLORS = ("#c8102e", "#2463b4", "#e08a00", "#1b8a5a", "#8040a0", "#00a0b0", "#b0307a", "#7a6a10")
 SPARE_COLOR = "#9a9a9a"
 LIMB_PICTURE, LIMB_VIEW = (380, 360), (35, 10)
 
 
-def transfer_report(run: TransferRun, *, title: str = "", view: render.View = "auto", up: render.Up = "auto") -> str:
+def transfer_report(
+    run: TransferRun | RiggedRun, *, title: str = "", view: render.View = "auto", up: render.Up = "auto"
+) -> str:
     """The report on a transfer as HTML: one page that needs nothing else."""
+    limbs = _limbs(run)
     sections = [
         page.section("Frame by frame", *_pictures(run, view, up)),
-        *([page.section("Which limbs match", *limbs)] if (limbs := _limbs(run)) else []),
-        page.charts("How well the controls are met", _met(run)),
-        page.charts("How the solver went", _solver(run)),
-        page.section("Set-up", page.facts(run.facts())),
-        page.section("All frames", _table(run)),
+        *([page.section("Which limbs match", *limbs)] if limbs else []),
     ]
+    if isinstance(run, TransferRun):
+        sections.append(page.charts("How well the controls are met", _met(run)))
+        sections.append(page.charts("How the solver went", _solver(run)))
+    sections.append(page.section("Set-up", page.facts(run.facts())))
+    if isinstance(run, TransferRun):
+        sections.append(page.section("All frames", _table(run)))
     return page.page(title or run.title, findings(run), sections)
 
 
@@ -44,15 +49,18 @@ write_transfer_report = page.writer(transfer_report)
 """Write the report on a transfer as one HTML file."""
 
 
-def findings(run: TransferRun) -> list[str]:
+def findings(run: TransferRun | RiggedRun) -> list[str]:
     """The findings, in sentences."""
-    count = f"{len(run.solutions)} frame{'s' if len(run.solutions) > 1 else ''}"
+    count = f"{len(run.solved)} frame{'s' if len(run.solved) > 1 else ''}"
+    if isinstance(run, RiggedRun):
+        moved = f"{count} of {len(run.clip.shape.points):,} points on the target's own skeleton and skin"
+        return [f"{moved}{f'; {run.failure}' if run.failure else ''}.", *run.warnings]
     rig = run.transfer.rig
     what = f"{count} of {len(run.clip.shape.points):,} points in a cage of {len(rig.cage.points)} vertices"
     return [f"{what}; {run.failure or 'every frame converged'}.", *run.met(), *run.warnings]
 
 
-def _limbs(run: TransferRun) -> list[str]:
+def _limbs(run: TransferRun | RiggedRun) -> list[str]:
     """Both skeletons at rest, limbs that follow each other in one colour, the others grey; nothing without limbs."""
     found = run.transfer.registered
     if found is None:
@@ -73,16 +81,18 @@ def _limbs(run: TransferRun) -> list[str]:
     return shown
 
 
-def _pictures(run: TransferRun, view: render.View, up: render.Up) -> list[str]:
+def _pictures(run: TransferRun | RiggedRun, view: render.View, up: render.Up) -> list[str]:
     shown = [page.picture(strip(run, source, view, up), f"The source {name}.") for name, source in run.sources.items()]
     shown.append(page.picture(strip(run, run.clip, view, up), f"The target{', at the same times' if shown else ''}."))
+    if isinstance(run, RiggedRun):
+        return shown
     wires = [render.Extra(run.transfer.cage, style="wire")]
     caption = "The target in its cage. The cage goes where it has to; what counts is what is inside."
     return [*shown, page.picture(strip(run, run.clip, view, up, wires), caption)]
 
 
 def strip(
-    run: TransferRun,
+    run: TransferRun | RiggedRun,
     thing: Animation | Motion,
     view: render.View,
     up: render.Up,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
@@ -16,16 +16,19 @@ import numpy as np
 import pliant
 from pliant.app.report.outcome import EngineRun, known, percent
 from pliant.core.clips import Animation
+from pliant.core.errors import FileError
 from pliant.core.shapes import Shape
 from pliant.core.skeleton import Motion
 from pliant.core.terminal import complain
 from pliant.core.topology import Floats
 from pliant.engines.transfer.app.posed_scene import CageScene
+from pliant.engines.transfer.app.rigged_scene import RiggedScene
 from pliant.engines.transfer.app.scene import TransferScene
 from pliant.engines.transfer.deformation_transfer import Transfer
 from pliant.engines.transfer.judgement import Judgement
 from pliant.engines.transfer.plan import Control
 from pliant.engines.transfer.rig import CageSolution
+from pliant.engines.transfer.rigged import RiggedTransfer
 from pliant.engines.transfer.splats import is_splats
 from pliant.io import BY_SUFFIX, write_clip, write_frames
 
@@ -41,8 +44,65 @@ def _named(control: Control, number: int) -> str:
     return f'The control of "{name}"' if name else f"Control {number}"
 
 
+class JudgedRun(EngineRun):
+    """The base of what a transfer gives: its result, judged by what can be seen."""
+
+    transfer: Transfer | RiggedTransfer
+    sources: Mapping[str, Animation | Motion]
+    """The sources by name, to be shown beside the target."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sources", MappingProxyType(dict(self.sources)))
+        object.__setattr__(self, "settings", MappingProxyType(dict(self.settings)))
+
+    @property
+    def clip(self) -> Animation:
+        """The target as it moves."""
+        return self.transfer.clip
+
+    @property
+    def judgement(self) -> Judgement:
+        """What can be seen of the result."""
+        return self.transfer.judgement
+
+    @property
+    def failure(self) -> str:
+        """Which frames did not converge, and why the result cannot be vouched for; empty if all is well."""
+        problems = self.judgement.problems if self.transfer.source is not None else ()
+        names = [sentence.partition(":")[0] for sentence in problems]
+        advice = "look at it, and give --map, --heading, --target-up or a scene with controls of your own"
+        doubt = f"the result cannot be vouched for ({', '.join(names)}): {advice}" if names else ""
+        return "; ".join(filter(None, (self.unconverged, doubt)))
+
+    @property
+    def warnings(self) -> list[str]:
+        """What may be wrong with the result, in sentences that begin with a name: match, volume, stretch, ..."""
+        sentences, found = [], self.transfer.registered
+        if found is not None:
+            if found.match.confidence < UNSURE:
+                sentences.append(f"match: limbs were matched with a confidence of {found.match.confidence:.2f} only.")
+            lost = [name for name in found.match.dropped if name.endswith((" leg", " arm"))]
+            if lost:
+                sentences.append(f"match: the target has no {', '.join(lost)}; that motion is lost.")
+        return sentences + list(self.judgement.problems)
+
+    def facts(self) -> dict[str, str]:
+        """The set-up as text."""
+        raise NotImplementedError
+
+    def judged(self) -> dict[str, Any]:
+        """The part of ``to_dict`` that says how limbs were matched, and what came of it."""
+        found, volume = self.transfer.registered, self.judgement.volume
+        return {
+            "registration": None if found is None else found.to_dict(),
+            "warnings": self.warnings,
+            "judgement": self.judgement.to_dict(),
+            "volume": None if volume is None else [known(value) for value in volume],
+        }
+
+
 @dataclass(frozen=True, eq=False)
-class TransferRun(EngineRun):
+class TransferRun(JudgedRun):
     """A transfer, what it came from, and how long it took."""
 
     transfer: Transfer
@@ -58,17 +118,8 @@ class TransferRun(EngineRun):
     carried: bool = True
     """Whether the Jacobians transform the target's normals and splats; not for rigid blocks."""
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "sources", MappingProxyType(dict(self.sources)))
-        object.__setattr__(self, "settings", MappingProxyType(dict(self.settings)))
-
     def __repr__(self) -> str:
         return f"TransferRun({self.transfer!r}, {len(self.failed)} frames not converged)"
-
-    @property
-    def clip(self) -> Animation:
-        """The target as it moves."""
-        return self.transfer.clip
 
     @property
     def frames(self) -> Sequence[Shape]:
@@ -157,36 +208,10 @@ class TransferRun(EngineRun):
             lines.append(f"Lengths are kept within {percent(np.abs(self.lengths).max())}.")
         return lines
 
-    @property
-    def judgement(self) -> Judgement:
-        """What can be seen of the result."""
-        return self.transfer.judgement
-
-    @property
-    def failure(self) -> str:
-        """Which frames did not converge, and why the result cannot be vouched for; empty if all is well."""
-        problems = self.judgement.problems if self.transfer.source is not None else ()
-        names = [sentence.partition(":")[0] for sentence in problems]
-        advice = "look at it, and give --map, --heading, --target-up or a scene with controls of your own"
-        doubt = f"the result cannot be vouched for ({', '.join(names)}): {advice}" if names else ""
-        return "; ".join(filter(None, (super().failure, doubt)))
-
-    @property
-    def warnings(self) -> list[str]:
-        """What may be wrong with the result, in sentences that begin with a name: match, volume, stretch, ..."""
-        sentences, found = [], self.transfer.registered
-        if found is not None:
-            if found.match.confidence < UNSURE:
-                sentences.append(f"match: limbs were matched with a confidence of {found.match.confidence:.2f} only.")
-            lost = [name for name in found.match.dropped if name.endswith((" leg", " arm"))]
-            if lost:
-                sentences.append(f"match: the target has no {', '.join(lost)}; that motion is lost.")
-        return sentences + list(self.judgement.problems)
-
     def lines(self) -> list[str]:
         """A summary for a terminal."""
         iterations = [solution.iterations for solution in self.solutions]
-        converged = "all frames converged" if not self.failed else self.failure
+        converged = self.unconverged or "all frames converged"
         return [
             *(f"{name:>9}: {value}" for name, value in self.facts().items()),
             f"   frames: {len(self.solutions)}; {converged}",
@@ -205,10 +230,7 @@ class TransferRun(EngineRun):
             "vertices": len(self.clip.shape.points),
             "cage_vertices": len(rig.cage.points),
             "cage_faces": len(rig.cage.triangles),
-            "registration": None if self.transfer.registered is None else self.transfer.registered.to_dict(),
-            "warnings": self.warnings,
-            "judgement": self.judgement.to_dict(),
-            "volume": None if self.judgement.volume is None else [known(value) for value in self.judgement.volume],
+            **self.judged(),
             **self.figures(self.clip.fps),
             "frames": [
                 {
@@ -229,6 +251,64 @@ class TransferRun(EngineRun):
 
 
 @dataclass(frozen=True, eq=False)
+class RiggedRun(JudgedRun):
+    """A transfer onto a target's own skeleton, what it came from, and how long it took."""
+
+    transfer: RiggedTransfer
+    sources: Mapping[str, Animation | Motion] = field(default_factory=dict)
+    title: str = "transfer"
+    setup_seconds: float = math.nan
+    solve_seconds: float = math.nan
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"RiggedRun({self.transfer!r})"
+
+    @property
+    def solved(self) -> Sequence[Any]:
+        """Nothing has to converge."""
+        return [_PLAYED] * len(self.clip)
+
+    def facts(self) -> dict[str, str]:
+        """The set-up as text."""
+        rows = {
+            "sources": "; ".join(f"{name}: {source!r}" for name, source in self.sources.items()),
+            "target": repr(self.clip.shape),
+            "skeleton": f"{len(self.transfer.motion.skeleton)} joints in the target; its skin moves it",
+        }
+        return self.with_times(rows | self.transfer.registered.facts())
+
+    def lines(self) -> list[str]:
+        """A summary for a terminal."""
+        return [
+            *(f"{name:>9}: {value}" for name, value in self.facts().items()),
+            f"   frames: {len(self.clip)}",
+            *(f"  warning: {sentence}" for sentence in self.warnings),
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers, texts, lists and None, ready for JSON."""
+        return {
+            "title": self.title,
+            "sources": list(self.sources),
+            "vertices": len(self.clip.shape.points),
+            "joints": list(self.transfer.motion.skeleton.names),
+            **self.judged(),
+            **self.figures(self.clip.fps),
+        }
+
+
+@dataclass(frozen=True)
+class _Played:
+    """A frame of a skin, which is computed and not solved for."""
+
+    converged: bool = True
+
+
+_PLAYED = _Played()
+
+
+@dataclass(frozen=True, eq=False)
 class _Frames(Sequence[Shape]):
     transfer: Transfer
 
@@ -242,20 +322,31 @@ class _Frames(Sequence[Shape]):
         return self.transfer.shapes()
 
 
-AnyScene = TransferScene | CageScene
+AnyScene = TransferScene | CageScene | RiggedScene
 
 
-def solve(scene: AnyScene, solver: Any, show: Any, seconds: float) -> TransferRun:
+def solve(scene: AnyScene, solver: Any, show: Any, seconds: float) -> TransferRun | RiggedRun:
     """Solve all frames; seconds: time of the set-up."""
     ready = time.perf_counter()
     moved = scene.run(show, solver)
     solved = time.perf_counter() - ready
-    return TransferRun(moved, scene.sources, scene.title, seconds, solved, _settings(scene), not scene.blocks)
+    if isinstance(moved, RiggedTransfer):
+        return RiggedRun(moved, scene.sources, scene.title, seconds, solved, _settings(scene))
+    return TransferRun(
+        moved, scene.sources, scene.title, seconds, solved, _settings(scene), not getattr(scene, "blocks", False)
+    )
 
 
-def write(output: str, run: TransferRun) -> list[Path]:
-    """Write the clip; formats with a file for each frame include transformed normals and splats."""
+def write(output: str, run: TransferRun | RiggedRun) -> list[Path]:
+    """Write the clip; formats with a file for each frame include transformed normals and splats.
+
+    Formats of motions hold that of the target's joints.
+    """
     format = BY_SUFFIX.get(Path(output).suffix.lower() or ".obj")
+    if format is not None and "motion" in format.writes and not {"animation", "mesh"} & set(format.writes):
+        return pliant.write(output, _joint_motion(output, run))
+    if isinstance(run, RiggedRun):
+        return write_clip(output, run.clip)
     if run.carried and format is not None and "animation" not in format.writes:
         return write_frames(output, run.frames) if len(run.frames) > 1 else pliant.write(output, run.frames[0])
     shape = run.clip.shape
@@ -264,8 +355,19 @@ def write(output: str, run: TransferRun) -> list[Path]:
     return write_clip(output, run.clip)
 
 
+def _joint_motion(output: str, run: TransferRun | RiggedRun) -> Motion:
+    if isinstance(run, RiggedRun):
+        return run.transfer.motion
+    found = run.transfer.registered
+    if found is None:
+        raise FileError(output, "holds a motion of joints, and the target has none; write .glb, .usdc, .pc2 or .npz")
+    return replace(found.motion.at(run.transfer.times), fps=run.clip.fps)
+
+
 def _settings(scene: AnyScene) -> dict[str, str]:
     settings = {"scene": scene.file} if scene.file else {}
     settings |= {name: str(value) for name, value in scene.options.changed().items()}
+    if isinstance(scene, RiggedScene):
+        return settings
     settings |= {"blocks": "each connected part moves rigidly"} if scene.blocks else {}
     return settings | ({"weights": str(scene.weights)} if scene.weights.changed() else {})

@@ -6,6 +6,7 @@ it is checked, so that errors name the key and its line.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -13,19 +14,21 @@ from typing import Any, Literal
 import numpy as np
 
 from pliant.app.scene.located_toml import KeyPath, TomlText, located
-from pliant.app.scene.media import read_source, read_target
+from pliant.app.scene.media import part_of, read_source, read_target
 from pliant.app.scene.rotations import read_rotation
 from pliant.app.scene.schema import EngineScene, read_as
 from pliant.core.clips import Animation
+from pliant.core.errors import PliantWarning
 from pliant.core.options import closest
 from pliant.core.progress import ReportFrames
 from pliant.core.regions import Sphere
 from pliant.core.shapes import Mesh, Shape, bounding_diagonal
-from pliant.core.skeleton import Motion
+from pliant.core.skeleton import Motion, Skeleton
 from pliant.core.topology import Floats
 from pliant.engines.registry import ENGINES
 from pliant.engines.transfer.app.caged_scene import CagedTarget, cage_around, check_effects
 from pliant.engines.transfer.app.posed_scene import CageScene, read_cage
+from pliant.engines.transfer.app.rigged_scene import RiggedScene, read_skeleton, rigged_scene
 from pliant.engines.transfer.app.scene_keys import CAGE_SCENE, TRANSFER
 from pliant.engines.transfer.automatic import cage_axes
 from pliant.engines.transfer.blocks import block_numbers, rigid_blocks
@@ -35,6 +38,7 @@ from pliant.engines.transfer.options import TransferOptions, Weights
 from pliant.engines.transfer.plan import Control, Follow
 from pliant.engines.transfer.source_tracks import read_sources
 from pliant.engines.transfer.sources import Track, group_tracks, joint_tracks
+from pliant.geometry.body_plan.moving import reference_frames
 
 TRANSFER_KEYS: dict[KeyPath, KeyPath] = {(name,): (name,) for name in TRANSFER.keys}
 """Scene keys of the arguments of `pliant.transfer`."""
@@ -55,6 +59,8 @@ class TransferScene(EngineScene):
     """(k, 3)"""
     tracks: Mapping[str, Mapping[str, Track]] = field(default_factory=dict)
     """Those that the controls name, by source."""
+    skeleton: Skeleton | None = None
+    """Inside the target, whose bones automatic controls follow"""
     options: TransferOptions = field(default_factory=TransferOptions)
     weights: Weights = field(default_factory=Weights)
     title: str = "transfer"
@@ -85,6 +91,7 @@ class TransferScene(EngineScene):
                 lengths=self.lengths,
                 held=self.held,
                 weights=self.weights,
+                skeleton=self.skeleton,
                 **self.options.taken_by(prepare_transfer),
             )
 
@@ -98,13 +105,13 @@ class TransferScene(EngineScene):
         return self.tracks[source][name]
 
 
-def read_caged(text: TomlText, **changes: Any) -> TransferScene | CageScene:
+def read_caged(text: TomlText, **changes: Any) -> TransferScene | RiggedScene | CageScene:
     """The scene of a document, with sources or posed by hand."""
     by_hand = ENGINES["transfer"].record(text.content) is CAGE_SCENE
     return (read_cage if by_hand else read_transfer)(text, **changes)
 
 
-def read_transfer(text: TomlText, **changes: Any) -> TransferScene:
+def read_transfer(text: TomlText, **changes: Any) -> TransferScene | RiggedScene:
     """The scene of a document; options that are given here take precedence over the document."""
     config = read_as(TRANSFER, text, text.content, ())
     options = TransferOptions.read(config, **changes)
@@ -112,6 +119,11 @@ def read_transfer(text: TomlText, **changes: Any) -> TransferScene:
         raise text.error("names no source; expected one or more tables [sources.NAME]", ("sources",))
     sources = {name: read_source(text, entry, ("sources", name)) for name, entry in config["sources"].items()}
     check_effects(text, sources)
+    automatic = config["controls"] == "auto"
+    sources = {
+        name: _shown(text, source, config["sources"][name], options, automatic) for name, source in sources.items()
+    }
+    options = replace(options, frames=options.frames if isinstance(options.frames, int) else None)
     tracks = _Tracks(text, config["sources"], sources)
     gradient_entries = [] if config["controls"] == "auto" else config["controls"]
     moved = [tracks.named(entry["track"], ("controls", k, "track")) for k, entry in enumerate(gradient_entries)]
@@ -119,7 +131,10 @@ def read_transfer(text: TomlText, **changes: Any) -> TransferScene:
     target = read_target(text, config["target"], ("target",))
     named = {} if "faces" in changes else config["cage"] or {}
     source = next(iter(sources.values()))
-    automatic = config["controls"] == "auto"
+    skeleton = read_skeleton(text, config["target"]) if automatic else None
+    rigged = rigged_scene(text, config, sources, target, skeleton, options)
+    if rigged is not None:
+        return rigged
     cage = cage_around(
         text,
         named,
@@ -140,11 +155,36 @@ def read_transfer(text: TomlText, **changes: Any) -> TransferScene:
         lengths=space.ends(config["lengths"]),
         held=np.reshape(fixed, (-1, 3)),
         tracks=tracks.found,
+        skeleton=skeleton,
         options=options,
         weights=Weights.read(config),
         title=config["title"] or text.source.stem,
         text=text,
     )
+
+
+def _shown(
+    text: TomlText, source: Animation | Motion, table: dict[str, Any], options: TransferOptions, automatic: bool
+) -> Animation | Motion:
+    """The frames of a source that are asked for, as fast as asked for.
+
+    A first frame that is a reference pose, which automatic controls do not follow, is left out, and that is said.
+    """
+    begin, last = 0, len(source) - 1
+    if isinstance(options.frames, str):
+        begin, last = (int(end) if end else way for end, way in zip(options.frames.split(":"), (0, last), strict=True))
+        if not begin <= last < len(source):
+            raise text.error(
+                f'is "{options.frames}"; the source has {len(source)} frames, numbered from 0', ("frames",)
+            )
+    elif automatic and isinstance(source, Motion) and not table["first"] and reference_frames(source):
+        warnings.warn(
+            "the source's first frame is a reference pose that it jumps from: left out",
+            PliantWarning,
+            stacklevel=2,
+        )
+        begin = 1
+    return replace(part_of(source, begin, last), fps=options.speed * source.fps)
 
 
 @dataclass

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pliant.app.scene.media import FILE, SHAPE, SOURCE_KEYS
 from pliant.app.scene.rotations import ROTATION_KIND
-from pliant.app.scene.schema import OUTPUT, Key, ListOf, Named, Record, Text, option_keys
+from pliant.app.scene.schema import OUTPUT, FileName, Key, ListOf, Named, Record, Text, option_keys
 from pliant.core.options import POINT, POSITIVE, Choice, Either, Number, Row, Whole
 from pliant.engines.transfer.options import CageOptions, PosedOptions, TransferOptions, Weights
 from pliant.gallery import CAGES
@@ -69,13 +69,26 @@ FOLLOW = Record(
         ),
     }
 )
+TARGET = Record(
+    {
+        **SHAPE.keys,
+        "skeleton": Key(
+            FileName('"own", "none", or the name of a file with a skeleton, from the scene\'s folder'),
+            "with automatic controls: joints that the motion drives, the target file's own or a file's; where the "
+            "target has a skin, that moves it, else the cage does",
+            default="none",
+        ),
+    },
+    one_of=SHAPE.one_of,
+    only_with=SHAPE.only_with,
+)
 WEIGHTS = Record(option_keys(Weights, "weights"))
 TRANSFER = Record(
     {
         "engine": Key(Choice(("transfer",)), "what the scene is for", required=True),
         "title": Key(Text(), "what the report is called"),
         "sources": Key(Named(SOURCE, "tables [sources.NAME]"), "what moves, by names of your own", required=True),
-        "target": Key(SHAPE, "what is to move: any mesh, soup, point cloud or tetrahedra", required=True),
+        "target": Key(TARGET, "what is to move: any mesh, soup, point cloud or tetrahedra", required=True),
         "cage": Key(CAGE_KEYS, "the cage around it; built, if left out"),
         "controls": Key(
             Either((Choice(("auto",)), ListOf(CONTROL, "one or more tables [[controls]]", least=1))),
