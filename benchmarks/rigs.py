@@ -3,9 +3,10 @@
     python benchmarks/rigs.py FOLDER-OR-FILES... [--frames 24] [--pictures DIR] [-- OPTIONS OF SIMULATE]
 
 stretch: the longest any edge gets, over its length at rest, of the simulation and of the file's skinning (edges of at
-least a thousandth of the diagonal). over: the largest of their quotients at the same frame. distance: how far the
-farthest vertex is from where the skinning has it, and the mean of all, over the diagonal. volume: least and largest,
-over that at rest. With --pictures, each file gets a contact sheet from three sides: skinning above, flesh below.
+least a thousandth of the diagonal). over: the largest of their quotients at the same frame, where an edge that skinning
+shortens counts as it is at rest. distance: how far the farthest vertex is from where the skinning has it, and the mean
+of all, over the diagonal. volume: least and largest, over that at rest. With --pictures, each file gets a contact sheet
+from three sides: skinning above, flesh below.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ def measured(file: Path, frames: int, pictures: Path | None, extra: list[str]) -
     rest = lengths(flesh.shape.points, long)
     mine, theirs = (np.stack([lengths(points, long) / rest for points in clip]) for clip in (flesh.points, skin))
     away = np.linalg.norm(flesh.points - skin, axis=2) / flesh.shape.diagonal
-    over = (mine / np.maximum(theirs, 0.5)).max()
+    over = (mine / np.maximum(theirs, 1)).max()
     numbers = f"{mine.max():.2f}", f"{theirs.max():.2f}", f"{over:.2f}", f"{away.max():.1%}", f"{away.mean():.1%}"
     return ROW.format(
         file.stem, done.returncode, *numbers, f"{min(volume):.2f}", f"{max(volume):.2f}", inverted, f"{seconds:.0f}",

@@ -210,6 +210,41 @@ def test_meshes_that_hang_on_a_joint_are_bound_to_it(tmp_path):
 # Slender parts
 
 
+def test_flesh_adds_to_the_skin_how_far_it_is_from_its_bones():
+    """Carried by bones alone, every vertex is where the skin has it; flesh in balance is not far from there."""
+    body = ElasticBody(HORNED, BONES, nodes=250)
+    frames, R = body.frames_of(BEND), rotations.matrix(rotations.from_axis_angle([0, 0, 1], np.radians(60)))
+    root, elbow = (HORNED.vertex_groups[name][:, None] for name in ("root", "elbow"))
+    skinned = root * HORNED.points + elbow * HORNED.points @ R.T
+    np.testing.assert_allclose(body.embed(body.carried(frames, 0)), skinned, atol=1e-9)
+    away = np.linalg.norm(body.pose(BEND).points - skinned, axis=1) / body.diagonal
+    assert 1e-3 < away.max() < 0.1
+    assert away[(elbow[:, 0] == 1) & (HORNED.points[:, 1] > 1.2)].max() < 1e-9
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["Husky", "Stag"])
+def test_ears_and_tails_are_not_stretched(data, name):
+    """At no frame by more than a tenth beyond what the file's skinning does, and they swing."""
+    path = data / "models" / "rigged" / f"{name}.glb"
+    mesh, motion, clip = pliant.read_mesh(path), pliant.read_motion(path), pliant.read_animation(path)
+    motion = Motion(motion.skeleton, motion.rotations[:14], motion.translations[:14], motion.fps)
+    flesh = ElasticScene(mesh, motion.skeleton, motion).run().clip
+    skin = clip.resampled(flesh.fps).points[: len(flesh)]
+    ends = [joint for joint in motion.skeleton.names if joint.startswith(("Ear", "Tail"))]
+    slender = sum(mesh.vertex_groups[joint] for joint in ends if joint in mesh.vertex_groups) > 0.5
+    edges = mesh.edges[slender[mesh.edges].all(axis=1)]
+
+    def lengths(points):
+        return np.linalg.norm(points[..., edges[:, 0], :] - points[..., edges[:, 1], :], axis=-1)
+
+    long = lengths(mesh.points) > 1e-3 * mesh.diagonal
+    rest = lengths(mesh.points)[long]
+    mine, theirs = (lengths(points)[:, long] / rest for points in (flesh.points, skin))
+    assert (mine / np.maximum(theirs, 1)).max() < 1.1
+    assert np.abs(flesh.points - skin)[:, slender].max() > 5e-4 * mesh.diagonal
+
+
 def eared(length: float) -> Mesh:
     """A bar with a long thin plate on its end, in one piece."""
     pieces = gallery.bar(500).base

@@ -194,10 +194,13 @@ class ElasticBody(Displayed):
         """Let vertices that joints carry follow the frames of these bones, which are the last nodes."""
         assert isinstance(self.shape, Mesh)
         nodes = self.discretisation.nodes
-        self.surface = carried_surface(self.surface, self.shape, self.binding, self.bones, carriers, nodes, foreign)
-        added = frame_points(self.bones, carriers, self.diagonal).reshape(-1, 3)
+        framed = carriers if self.binding.skin is None else np.union1d(carriers, self.node_weights.bone)
+        self.surface = carried_surface(
+            self.surface, self.shape, self.binding, self.bones, framed, nodes, self.node_weights, foreign
+        )
+        added = frame_points(self.bones, framed, self.diagonal).reshape(-1, 3)
         nothing = np.zeros(len(added))
-        self.samples = self.samples.with_points(added, np.repeat(carriers, 4), nothing, nothing)
+        self.samples = self.samples.with_points(added, np.repeat(framed, 4), nothing, nothing)
         points, radii = np.concatenate([nodes.points, added]), np.full(len(added), UNSEEN * self.diagonal)
         self.nodes = replace(nodes, points=locked(points), radii=locked(np.concatenate([nodes.radii, radii])))
         rows = self.samples.blend[len(self.samples) - len(added) :].toarray()
@@ -451,8 +454,7 @@ class ElasticBody(Displayed):
 
         check_motion(self, motion)
         known, bones = self.node_weights, self.bones
-        weights = csr_array((known.weight, known.bone, known.start), shape=(len(known), len(bones)))
-        owner = np.asarray((csr_array(self.surface.matrix) @ weights).argmax(axis=1)).ravel()
+        owner = np.asarray((csr_array(self.surface.matrix) @ known.table(len(bones))).argmax(axis=1)).ravel()
         carried = CarriedPoints(self.shape.points, bones.joint[owner])
         return planted(motion, carried, ground.normal, float(ground.point @ ground.normal))
 

@@ -1,4 +1,4 @@
-"""Vertices that joints carry: those that are not flesh, and those where flesh is too thin for its nodes.
+"""Vertices that joints carry: those that are not flesh, and those of flesh that the file has a skin for.
 
 A joint that moves vertices has a *frame*: four points that go along with it, the last nodes. A vertex that joints carry
 with the weights w_j is an affine combination of their points,
@@ -7,9 +7,15 @@ with the weights w_j is an affine combination of their points,
 
 so it follows from the nodes in the same way as flesh does.
 
-Flesh that is thinner than its nodes are apart has no say in how it bends, and a vertex that is far outside of its nodes
-exaggerates what they do. There the file's skin takes over. Flesh may be far from where the skin has it, so it does so
-over a distance: what edges are stretched by between the two is that over the distance.
+Where the file has a skin, flesh adds to it: a vertex with functions φ_I of the free nodes is where the skin has it, and
+as far from there as flesh is from where the bones alone carry it,
+
+    x = Σ_j w_j (R_j X + t_j) + Σ_I φ_I (x_I − c_I),      c_I = Σ_b w_Ib (R_b X_I + t_b).
+
+So what the skin does is kept to the finest detail, and no edge is stretched by more than the difference of what is
+added at its ends. That is smooth: φ are averaged over neighbouring vertices as far as nodes reach, since they are steep
+beside the samples of bones. Flesh that is thinner than its nodes are apart has no say in how it bends, and a vertex
+that is far outside of its nodes exaggerates what they do: there it adds less, or nothing.
 """
 
 from __future__ import annotations
@@ -25,18 +31,21 @@ from pliant.core.values import locked
 from pliant.engines.simulate.binding import WELD, Binding
 from pliant.engines.simulate.bones import Bones
 from pliant.engines.simulate.cuts import CUT
+from pliant.engines.simulate.diffusion import RotationWeights
 from pliant.engines.simulate.discretisation import LEAST_THICKNESS
 from pliant.engines.simulate.mls import Interpolation
-from pliant.engines.simulate.nodes import Nodes, relative_thickness
+from pliant.engines.simulate.nodes import SUPPORT_FACTOR, Nodes, relative_thickness
 
 FRAME_SIZE = 0.2
 """s, over the diagonal."""
 TOO_THIN = (LEAST_THICKNESS, 0.65)
-"""Half of the thickness over the nodes' distance: below the first the skin moves a vertex, above the second flesh."""
+"""Half of the thickness over the nodes' distance: below the first flesh adds nothing, above the second all it has."""
 EXTRAPOLATED = (2.5, 3.5)
-"""Σ |φ| of a vertex, up to which flesh moves it, and from which on the skin does."""
+"""Σ |φ| of a vertex, up to which flesh adds all it has, and from which on nothing."""
 TRANSITION = 0.05
-"""Distance, over the diagonal, over which the skin takes over from flesh, at least."""
+"""Distance, over the diagonal, over which what flesh adds ends, at least."""
+AVERAGED, AVERAGINGS = 2.0, 4
+"""Distance, over that of the nodes, over which functions are averaged; and how often."""
 NEAREST_VERTICES = 6
 """Of a vertex, which may be of other parts."""
 
@@ -51,55 +60,104 @@ def carried_surface(
     mesh: Mesh,
     binding: Binding,
     bones: Bones,
-    carriers: Ints,
+    framed: Ints,
     nodes: Nodes,
+    weights: RotationWeights,
     foreign: Floats,
 ) -> Interpolation:
     """The functions of all vertices.
 
-    surface: those of the vertices of flesh. carriers: (c,) the bones with frames. foreign: (p,) the share of nodes that
-    reach a vertex of flesh without belonging to it.
+    surface: those of the vertices of flesh. framed: (c,) the bones with frames. weights: of the bones at the nodes.
+    foreign: (p,) the share of nodes that reach a vertex of flesh without belonging to it.
     """
     from scipy.sparse import csr_array, diags_array, hstack
 
     n, elastic = len(mesh.points), binding.elastic(len(mesh.points))
-    share = np.zeros(n)
-    share[elastic] = 1.0
-    carried = csr_array((n, len(bones.skeleton))) if binding.carried is None else binding.carried
-    if binding.skin is not None:
-        share[elastic] = _shares(surface, nodes) * np.clip(1 - foreign / CUT, 0, 1)
-        share[elastic[np.diff(binding.skin.indptr)[elastic] == 0]] = 1.0
-        share = np.minimum(share, _gradual(share, mesh))
-        mixed = np.zeros(n)
-        mixed[elastic] = 1 - share[elastic]
-        carried = carried + diags_array(mixed) @ binding.skin
     spread = csr_array((np.ones(len(elastic)), (elastic, np.arange(len(elastic)))), shape=(n, len(elastic)))
-    rows = diags_array(share) @ spread @ surface.matrix
-    table = csr_array(hstack([rows, _by_frames(carried, mesh.points, bones, carriers, nodes.surface.diagonal)]))
+    carried = csr_array((n, len(bones.skeleton))) if binding.carried is None else binding.carried
+    rows = spread @ csr_array(surface.matrix)
+    frames = _by_frames(carried @ _moving_alike(bones), mesh.points, bones, framed, nodes.surface.diagonal)
+    if binding.skin is not None:
+        bound = np.zeros(n)
+        bound[elastic] = np.diff(binding.skin.indptr)[elastic] > 0
+        share, reach = np.zeros(n), np.full(n, np.inf)
+        share[elastic], reach[elastic] = (
+            _shares(surface, nodes) * np.clip(1 - foreign / CUT, 0, 1),
+            _reach(surface, nodes),
+        )
+        share[elastic[bound[elastic] == 0]] = 1.0
+        share = np.minimum(share, _gradual(share, mesh))
+        free = diags_array((np.arange(len(nodes)) < nodes.free).astype(np.float64))
+        added = diags_array(bound) @ _averaged(diags_array(bound * share) @ rows @ free, mesh, reach)
+        skinned = diags_array(bound) @ binding.skin @ _moving_alike(bones)
+        frames = frames + _by_frames(skinned, mesh.points, bones, framed, nodes.surface.diagonal)
+        at_nodes = _by_frames(weights.table(len(bones)), nodes.points, bones, framed, nodes.surface.diagonal)
+        rows, frames = diags_array(1 - bound) @ rows + added, frames - added @ at_nodes
+    table = csr_array(hstack([rows, frames]))
     table.eliminate_zeros()
     table.sort_indices()
     start, node = locked(table.indptr.astype(np.int64)), locked(table.indices.astype(np.int32))
     return replace(surface, start=start, node=node, phi=locked(table.data), nodes=table.shape[1])
 
 
-def _by_frames(carried: Any, points: Floats, bones: Bones, carriers: Ints, diagonal: float) -> Any:
-    """Sparse (n, 4 c): vertices by the points of the frames, for weights (n, joints)."""
+def _moving_alike(bones: Bones) -> Any:
+    """Sparse (joints, b): for each joint, the carrier that moves as it does."""
+    from scipy.sparse import csr_array
+
+    carriers = np.arange(len(bones) - bones.carriers, len(bones))
+    return csr_array((np.ones(len(carriers)), (bones.joint[carriers], carriers)), (len(bones.skeleton), len(bones)))
+
+
+def _by_frames(weights: Any, points: Floats, bones: Bones, framed: Ints, diagonal: float) -> Any:
+    """Sparse (p, 4 c): points by those of the frames, for weights (p, b) of the bones."""
     from scipy.sparse import coo_array
 
-    number = np.full(len(bones.skeleton), -1)
-    number[bones.joint[carriers]] = np.arange(len(carriers))
-    moved = carried.tocoo()
+    number = np.full(len(bones), -1)
+    number[framed] = np.arange(len(framed))
+    moved = weights.tocoo()
     frame = number[moved.col]
-    away = (points[moved.row] - bones.heads[carriers][frame]) / (FRAME_SIZE * diagonal)
+    away = (points[moved.row] - bones.heads[framed][frame]) / (FRAME_SIZE * diagonal)
     value = np.concatenate([(1 - away.sum(axis=1))[:, None], away], axis=1) * moved.data[:, None]
     where = np.repeat(moved.row, 4), (4 * frame[:, None] + np.arange(4)).ravel()
-    return coo_array((value.ravel(), where), shape=(len(points), 4 * len(carriers)))
+    return coo_array((value.ravel(), where), shape=(len(points), 4 * len(framed))).tocsr()
+
+
+def _reach(surface: Interpolation, nodes: Nodes) -> Floats:
+    """(p,) the distance over which functions are averaged around each vertex."""
+    weight = _sizes(surface)
+    return np.asarray(AVERAGED / SUPPORT_FACTOR * (weight @ nodes.radii) / (weight @ np.ones(len(nodes))))
+
+
+def _sizes(surface: Interpolation) -> Any:
+    """Sparse (p, n) |φ|."""
+    sizes = surface.matrix.copy()
+    sizes.data = np.abs(sizes.data)
+    return sizes
+
+
+def _averaged(rows: Any, mesh: Mesh, reach: Floats) -> Any:
+    """Rows of vertices, averaged over neighbours that are nearer than `reach` (n,), `AVERAGINGS` times."""
+    from scipy.sparse import csr_array, diags_array
+
+    weld = mesh.welded(WELD)
+    count, (a, b) = len(weld.mesh.points), weld.mesh.edges.T
+    first = np.zeros(count, dtype=np.int64)
+    first[weld.index] = np.arange(len(weld.index))
+    near = reach[first]
+    length = np.linalg.norm(weld.mesh.points[a] - weld.mesh.points[b], axis=1)
+    weight = np.exp(-np.square(length / np.minimum(near[a], near[b])))
+    pairs = np.concatenate([a, b, np.arange(count)]), np.concatenate([b, a, np.arange(count)])
+    mean = csr_array((np.concatenate([weight, weight, np.ones(count)]), pairs), shape=(count, count))
+    mean = diags_array(1 / mean.sum(axis=1)) @ mean
+    found = csr_array(rows)[first]
+    for _ in range(AVERAGINGS):
+        found = mean @ found
+    return found[weld.index]
 
 
 def _shares(surface: Interpolation, nodes: Nodes) -> Floats:
-    """(p,) by how much flesh moves its vertices, from 0 to 1."""
-    weight = surface.matrix.copy()
-    weight.data = np.abs(weight.data)
+    """(p,) the share of what flesh has to add that its vertices take, from 0 to 1."""
+    weight = _sizes(surface)
     total = np.asarray(weight.sum(axis=1)).ravel()
     thick = np.clip(((weight @ relative_thickness(nodes)) / total - TOO_THIN[0]) / (TOO_THIN[1] - TOO_THIN[0]), 0, 1)
     return np.asarray(thick * np.clip((EXTRAPOLATED[1] - total) / (EXTRAPOLATED[1] - EXTRAPOLATED[0]), 0, 1))

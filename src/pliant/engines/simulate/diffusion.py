@@ -63,6 +63,12 @@ class RotationWeights(Value):
         sparse = csr_array(bounded(table))
         return cls(*(locked(a) for a in (sparse.indptr.astype(np.int64), sparse.indices.astype(np.int32), sparse.data)))
 
+    def table(self, bones: int) -> Any:
+        """Sparse (p, bones)."""
+        from scipy.sparse import csr_array
+
+        return csr_array((self.weight, self.bone, self.start), shape=(len(self), bones))
+
     def chosen(self, which: Ints) -> RotationWeights:
         """Those of some points."""
         count = np.diff(self.start)[which]

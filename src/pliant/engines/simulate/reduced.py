@@ -371,11 +371,7 @@ class ReducedBody(Displayed):
     @cached_property
     def _blend(self) -> Any:
         """Sparse (free, b): the bones' weights at the nodes."""
-        from scipy.sparse import csr_array
-
-        w = self.body.node_weights
-        table = csr_array((w.weight, w.bone, w.start), shape=(len(w), len(self.bones)))
-        return table[: self.body.nodes.free].tocsr()
+        return self.body.node_weights.table(len(self.bones))[: self.body.nodes.free].tocsr()
 
     @cached_property
     def _skinned(self) -> Any:
