@@ -61,6 +61,11 @@ class Window:
         assert all_done(self.session.live)
         assert not self.client.notes
 
+    def noted(self) -> None:
+        """Wait until what was done is a step of the history."""
+        self.rest()
+        assert self.session.notes.idle(10)
+
     def widget(self, label: str) -> Widget:
         return self.client.gui[label]
 

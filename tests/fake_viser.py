@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 
-EVENTS = ("on_update", "on_click", "on_upload", "on_drag_start", "on_drag_end")
 LARGE = ("vertices", "points", "batched_positions", "batched_wxyzs", "batched_scales")
 PATIENCE = 60.0
 LOOP = asyncio.new_event_loop()
@@ -40,6 +39,11 @@ def tell(callbacks: list[Any], event: Any) -> Future[None]:
 def fire(callbacks: list[Any], event: Any) -> None:
     """What a visitor does, and wait until the page has heard of it."""
     tell(callbacks, event).result(PATIENCE)
+
+
+def do(session: Any, name: str, *given: Any) -> None:
+    """What a visitor does on the studio's own part of the page, such as to scrub the timeline."""
+    asyncio.run_coroutine_threadsafe(session.page.do(name, *given), LOOP).result(PATIENCE)
 
 
 def all_done(*workers: Any) -> bool:
@@ -99,7 +103,7 @@ class Widget:
     def _takes(self, value: Any) -> bool:
         """Have a value, of the type of the one before; whether it is another."""
         typed = value if self._value is None else type(self._value)(value)
-        other = self.kind == "upload_button" or typed != self._value
+        other = typed != self._value
         self._value = typed
         return other
 
@@ -109,7 +113,7 @@ class Widget:
         self.callbacks.append(callback)
         return callback
 
-    on_update = on_click = on_upload = _listen
+    on_update = on_click = _listen
 
     def on_drag(self, button: str = "left", *, modifier: Any = None) -> Any:
         return lambda callback: self.drags.append(callback) or callback

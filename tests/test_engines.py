@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import pliant
-from fake_viser import Client, all_done
+from fake_viser import Client, all_done, do
 from pliant.app.scene import engine_of, read_scene, scene_from
 from pliant.app.scene.json_schema import json_schema
 from pliant.app.scene.media import FILE, from_scene
@@ -173,7 +173,7 @@ def test_it_has_a_panel_in_the_studio(squash):
     clip = solve_squash(session.scene(session.panel.document()), "ready", lambda *_: None, 0.0).clip
     assert session.timeline.count == len(clip) == 3
     for frame in (2, 1):
-        client.gui["Frame"].set(frame)
+        do(session, "scrub", frame)
         assert np.array_equal(session.panel.drawn.points, clip.points[frame])
     session.close()
     assert client.notes == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ import pytest
 
 import pliant
 from fake_viser import Client
+from pliant.app.studio.page import Page
 from pliant.app.studio.panel import ClipFrames
 from pliant.app.studio.scope import Scope
 from pliant.app.studio.timeline import Timeline
@@ -306,10 +308,10 @@ def test_a_step_of_a_longer_clip_is_not_drawn_of_the_next() -> None:
     """A frame that playing has chosen, or that a page tells of late, may lie beyond the clip that is shown by then."""
     client, shown = Client(), []
     scope = Scope(client)
-    timeline = scope.own(Timeline(scope.gui, Viewport(scope, _raised).hear, _raised))
+    timeline = scope.own(Timeline(Page(), Viewport(scope, _raised).hear, _raised))
     timeline.show(40, 30.0, lambda frame: None)
     timeline.show(4, 30.0, shown.append)
-    client.gui["Frame"].set(39)
+    timeline.scrub(39)
     timeline._playing.set()
     timeline._step(41)
     timeline.stop()
@@ -322,15 +324,14 @@ def test_a_step_of_a_longer_clip_is_not_drawn_of_the_next() -> None:
 
 
 def test_a_timeline_plays_by_the_clock_and_stops_when_scrubbed() -> None:
-    client, shown = Client(), []
-    stage = Viewport(Scope(client), _raised)
-    timeline = Timeline(client.gui, stage.hear, _raised)
+    page, shown = Page(), []
+    timeline = Timeline(page, Viewport(Scope(Client()), _raised).hear, _raised)
     timeline.show(40, 200.0, shown.append)
-    client.gui["Play"].press()
+    asyncio.run(page.do("play"))
     deadline = time.monotonic() + 5
     while len(set(shown)) < 5 and time.monotonic() < deadline:
         time.sleep(0.01)
-    client.gui["Frame"].set(7)
+    asyncio.run(page.do("scrub", 7))
     assert not timeline.playing
     time.sleep(0.05)
     assert shown[-1] == 7
@@ -339,12 +340,12 @@ def test_a_timeline_plays_by_the_clock_and_stops_when_scrubbed() -> None:
 
 
 def test_one_frame_cannot_be_played() -> None:
-    client = Client()
-    timeline = Timeline(client.gui, Viewport(Scope(client), _raised).hear, _raised)
+    page = Page()
+    timeline = Timeline(page, Viewport(Scope(Client()), _raised).hear, _raised)
     timeline.show(1, 30.0, lambda frame: None)
     timeline.play()
     assert not timeline.playing
-    assert client.gui["Play"].disabled
+    assert page.state["count"] == 1
     timeline.close()
 
 
@@ -402,12 +403,12 @@ def _raised(error: Exception) -> None:
 
 
 def test_a_pause_draws_the_frame_that_the_slider_says_once_more() -> None:
-    client, shown = Client(), []
-    timeline = Timeline(client.gui, Viewport(Scope(client), _raised).hear, _raised)
+    shown: list[int] = []
+    timeline = Timeline(Page(), Viewport(Scope(Client()), _raised).hear, _raised)
     timeline.show(40, 200.0, shown.append)
-    client.gui["Play"].press()
+    timeline.toggle()
     time.sleep(0.05)
-    client.gui["Play"].press()
+    timeline.toggle()
     assert not timeline.playing
     assert shown[-1] == timeline.frame
     count = len(shown)
@@ -418,14 +419,14 @@ def test_a_pause_draws_the_frame_that_the_slider_says_once_more() -> None:
 
 @pytest.mark.parametrize("stops", [False, True], ids=["while it plays", "after a stop"])
 def test_a_scrub_while_a_frame_is_drawn_is_not_lost(stops: bool) -> None:
-    client, shown, draws, go_on = Client(), list[int](), threading.Event(), threading.Event()
+    shown, draws, go_on = list[int](), threading.Event(), threading.Event()
 
     def draw(frame: int) -> None:
         draws.set()
         assert go_on.wait(10)
         shown.append(frame)
 
-    timeline = Timeline(client.gui, Viewport(Scope(client), _raised).hear, _raised)
+    timeline = Timeline(Page(), Viewport(Scope(Client()), _raised).hear, _raised)
     timeline.show(40, 200.0, draw)
     timeline.play()
     assert draws.wait(10)
@@ -433,6 +434,6 @@ def test_a_scrub_while_a_frame_is_drawn_is_not_lost(stops: bool) -> None:
     if stops:
         timeline.stop()
         assert shown  # what was begun is done
-    timeline.slider.set(30)
+    timeline.scrub(30)
     assert (timeline.frame, shown[-1]) == (30, 30)
     timeline.close()

@@ -12,7 +12,7 @@ import pytest
 
 import pliant
 import pliant.engines.blend.app.panel
-from fake_viser import Client, fire
+from fake_viser import Client, do, fire
 from pliant import gallery
 from pliant.app.scene import read_scene, scene_from, write_scene
 from pliant.app.studio.folders import Folders
@@ -74,7 +74,7 @@ class Window:
         return self.panel.drawn.points
 
     def scrub(self, frame: int) -> None:
-        self.gui["Frame"].set(frame)
+        do(self.session, "scrub", frame)
         self.rest()
 
     def display(self, points: Any) -> Any:
@@ -295,11 +295,11 @@ def test_the_clip_plays_as_far_as_it_is_solved(window: Any) -> None:
         move(points)
 
     shown.panel.drawn.move = moved
-    shown.gui["Play"].press()
+    do(shown.session, "play")
     end = time.monotonic() + 60
     while len(seen) < 13 and time.monotonic() < end:
         time.sleep(0.01)
-    shown.gui["Play"].press()
+    do(shown.session, "play")
     assert seen == set(range(13))
     assert len(shown.panel.document()["obstacles"]) == 1
     assert shown.panel.view.whole
@@ -544,7 +544,7 @@ def test_frames_that_are_solved_are_shown_without_reading_the_scene_anew(
     for name in ("_common", "_scene_of"):
         monkeypatch.setattr(shown.panel, name, lambda *given, name=name: read.append(name))
     for frame in (3, 2, 0):
-        shown.gui["Frame"].set(frame)
+        do(shown.session, "scrub", frame)
     assert read == []
 
 

@@ -13,6 +13,7 @@ import pytest
 
 import pliant
 from cage_window import BAR, BY_HAND, TIP, Window, filled
+from fake_viser import do
 from pliant.app.scene import read_scene
 from pliant.app.studio.viewport import Drawn
 from pliant.core import rotations
@@ -77,7 +78,7 @@ def test_a_saved_scene_gives_the_same_points(window: Window, folder: Path) -> No
     assert len(clip) == 4
     assert np.array_equal(window.panel.drawn.points, clip.points[-1])
     assert window.session.timeline.count == 4
-    window.session.timeline.slider.set(1)
+    do(window.session, "scrub", 1)
     assert np.array_equal(window.panel.drawn.points, clip.points[1])
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import pliant
 from cage_window import BAR, BY_HAND, BY_MOTION, Window, filled
-from fake_viser import all_done
+from fake_viser import all_done, do
 from pliant import gallery
 from pliant.engines.transfer.app.panel_document import by_hand
 
@@ -45,7 +45,7 @@ def test_the_shape_follows_a_motion_that_plays_beside_it(moving: Window) -> None
     timeline = moving.session.timeline
     assert timeline.count == len(ran) == 5
     for frame in (2, 4):
-        timeline.slider.set(frame)
+        do(moving.session, "scrub", frame)
         assert np.array_equal(moving.panel.drawn.points, ran[frame])
     source = moving.client.scene["/cage/sources/curl"].vertices
     target = moving.client.scene["/cage/target"].vertices
@@ -71,7 +71,7 @@ def test_from_a_motion_to_a_pose_and_back(moving: Window, folder: Path) -> None:
     assert (followed["engine"], followed["controls"]) == ("transfer", "auto")
     assert moving.session.timeline.count == 3
     moving.session.timeline.stop()
-    moving.session.timeline.slider.set(1)
+    do(moving.session, "scrub", 1)
     assert np.array_equal(moving.panel.drawn.points, moving.ran()[1])
     moving.widget("Motion").set("Nothing (posed by hand)")
     moving.rest()
@@ -88,7 +88,7 @@ def test_a_motion_is_not_lost_for_a_weight_that_is_set_next(moving: Window, fold
     assert said["weights"] == {"smooth": 3.0}
     assert moving.session.timeline.count == 3
     moving.session.timeline.stop()
-    moving.session.timeline.slider.set(1)
+    do(moving.session, "scrub", 1)
     assert np.array_equal(moving.panel.drawn.points, moving.ran()[1])
 
 

@@ -12,6 +12,7 @@ import pytest
 
 import pliant
 from elastic_window import SKELETON, SWINGING, TENTACLE, TURN, Window, windows
+from fake_viser import do
 from pliant import gallery
 from pliant.app.studio.desk import Document
 from pliant.core import rotations
@@ -139,7 +140,7 @@ def test_poses_over_time_are_keys_of_the_scene(tentacle):
     clip = tentacle.run()
     assert [key["time"] for key in tentacle.document["motion"]["keys"]] == [0.0, 0.5]
     for frame in (0, 7, 15):
-        tentacle.widget("Frame").set(frame)
+        do(tentacle.session, "scrub", frame)
         assert np.array_equal(tentacle.points, clip.points[frame])
 
 
@@ -147,10 +148,10 @@ def test_turning_between_two_keys_sets_a_third(tentacle):
     tentacle.press("Add a pose later")
     tentacle.turn([1, 0, 0], 60)
     tentacle.rest()
-    tentacle.widget("Frame").set(6)
+    do(tentacle.session, "scrub", 6)
     tentacle.press("Set a key here")
     assert [key["time"] for key in tentacle.document["motion"]["keys"]] == [0.0, 0.2, 0.5]
-    tentacle.widget("Frame").set(9)
+    do(tentacle.session, "scrub", 9)
     tentacle.turn([0, 1, 0], 20)
     tentacle.rest()
     assert [key["time"] for key in tentacle.document["motion"]["keys"]] == [0.0, 0.2, 0.3, 0.5]
@@ -166,7 +167,7 @@ def test_a_set_key_changes_nothing(tentacle):
     tentacle.turn([1, 0, 0], 60)
     tentacle.rest()
     before = tentacle.run().points
-    tentacle.widget("Frame").set(5)
+    do(tentacle.session, "scrub", 5)
     tentacle.press("Set a key here")
     assert np.allclose(tentacle.run().points, before, atol=1e-4)
 
@@ -184,7 +185,7 @@ def test_a_shaken_body_swings_as_its_scene_says(window):
     assert tentacle.session.timeline.playing
     tentacle.stand()
     for frame in (9, 18, 24):
-        tentacle.widget("Frame").set(frame)
+        do(tentacle.session, "scrub", frame)
         assert np.array_equal(tentacle.points, clip.points[frame])
     still = tentacle.session.scene({**TENTACLE, "motion": {"keys": [{"time": 0.0}]}}).shape.points
     assert np.abs(clip.points[9] - clip.points[9].mean(0) - (still - still.mean(0))).max() > 0.01  # flesh lags
@@ -198,7 +199,7 @@ def test_what_is_for_inertia_alone_waits_while_there_is_none(window):
     assert tentacle.document["static"]
     assert "hold" not in tentacle.document
     frames = tentacle.session.timeline.count
-    tentacle.widget("Frame").set(frames // 2)
+    do(tentacle.session, "scrub", frames // 2)
     tentacle.rest()
     assert np.array_equal(tentacle.points, tentacle.run().points[frames // 2])
     tentacle.widget("With inertia").set(True)
@@ -264,7 +265,7 @@ def test_all_that_flesh_gives_way_to_is_seen(window, tmp_path):
     assert dragged == [True, True, True, False, False, False]
 
     def height(frame: int) -> float:
-        one.widget("Frame").set(frame)
+        do(one.session, "scrub", frame)
         return one.session.stage.world(nodes["/elastic/obstacle 6/shape"].vertices)[:, 1].mean()
 
     assert np.isclose(height(2) - height(0), 4, atol=1e-4)

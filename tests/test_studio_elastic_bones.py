@@ -10,6 +10,7 @@ import pytest
 
 import pliant
 from elastic_window import SKELETON, TENTACLE, TURN, Window, windows
+from fake_viser import do
 from pliant import gallery
 from pliant.app.scene.posing import rotated_pose
 from pliant.app.studio.desk import Document
@@ -42,10 +43,11 @@ def test_bones_are_drawn_by_clicking_through_the_body(tentacle):
     tentacle.press("Remove all joints")
     for joint in (1, 4, 6, 2):
         tentacle.click(places[joint] + [0, 0, 5], [0, 0, -1])
+        tentacle.noted()
     bones = tentacle.document["skeleton"]["bones"]
     assert np.allclose([bone["at"] for bone in bones], places[[1, 4, 6, 2]], atol=0.02)
     assert [bone.get("parent") for bone in bones] == [None, "joint1", "joint2", "joint3"]
-    tentacle.press("Undo")
+    do(tentacle.session, "undo")
     assert len(tentacle.document["skeleton"]["bones"]) == 3
     tentacle.click(np.add(bones[1]["at"], [0, 0, 5]), [0, 0, -1])  # on the second joint: chosen, none added
     assert len(tentacle.document["skeleton"]["bones"]) == 3
@@ -125,7 +127,7 @@ def test_a_skeleton_file_brings_bones_and_a_motion_moves_them(tentacle, tmp_path
     tentacle.stand()
     assert not tentacle.client.scene[TURN].visible
     clip = tentacle.run()
-    tentacle.widget("Frame").set(2)
+    do(tentacle.session, "scrub", 2)
     assert np.array_equal(tentacle.points, clip.points[2])
     assert np.abs(clip.points[2] - clip.points[0]).max() > 0.05
     tentacle.widget("The bones follow").set("my poses")
@@ -155,7 +157,7 @@ def test_a_motion_of_the_gallery_plays(window):
     assert one.session.timeline.playing
     one.stand()
     clip = one.run()
-    one.widget("Frame").set(2)
+    do(one.session, "scrub", 2)
     assert np.array_equal(one.points, clip.points[2])
     assert one.document == document
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import threading
 import time
@@ -22,7 +23,7 @@ viser = pytest.importorskip("viser", reason="the extra studio is not installed")
 
 import msgspec  # noqa: E402
 from websockets.datastructures import Headers  # noqa: E402
-from websockets.exceptions import InvalidStatus  # noqa: E402
+from websockets.exceptions import ConnectionClosed, InvalidStatus  # noqa: E402
 from websockets.sync.client import connect  # noqa: E402
 
 from pliant.app.studio import Studio  # noqa: E402
@@ -202,25 +203,33 @@ def test_its_own_page_has_a_session_until_it_closes(studio: Studio) -> None:
     assert until(lambda: threading.active_count() <= before + POOLED)
 
 
-def test_uploads_are_limited_in_the_real_server(tmp_path: Path) -> None:
-    studio = Studio(folders=[tmp_path], port=0, largest_upload=1000, token=False)
+def test_files_come_through_the_own_socket_of_a_window_up_to_a_limit(tmp_path: Path) -> None:
+    studio = Studio(folders=[tmp_path], port=0, largest_upload=4000, token=False)
+    mesh = b"v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n"
     try:
-        with page(studio, studio.address) as made:
+        with page(studio, studio.address):
             assert until(lambda: studio.sessions)
             (session,) = studio.sessions.values()
-            gui = session.client.gui
-            button = next(
-                u for u, w in gui._gui_input_handle_from_uuid.items() if type(w).__name__.startswith("GuiUpload")
-            )
-            for name, size in (("large", 1001), ("small", 1000)):
-                start = {"source_component_uuid": button, "transfer_uuid": name, "filename": "a.obj", "mime_type": ""}
-                more = {"type": "FileTransferStartUpload", "part_count": 2, "size_bytes": size}
-                made.send(msgspec.msgpack.encode(start | more))
-            assert until(lambda: "small" in gui._current_file_upload_states)
-            assert "large" not in gui._current_file_upload_states
-            part = {"source_component_uuid": button, "transfer_uuid": "small", "part_index": 0, "content": bytes(1001)}
-            made.send(msgspec.msgpack.encode({"type": "FileTransferPart"} | part))
-            assert until(lambda: "small" not in gui._current_file_upload_states)
+            came: list[tuple[str, bytes]] = []
+            session._uploaded = lambda *file: came.append(file)
+            told: list[str] = []
+            session.fail = lambda error: told.append(str(error))
+            address = f"ws://127.0.0.1:{studio.port}/pliant/"
+            with connect(address + session.page.name, origin=studio.address) as own:
+                assert "history" in json.loads(own.recv())
+                own.send(json.dumps(["file", "large.obj", 4001]))
+                own.send(bytes(4001))
+                own.send(json.dumps(["file", "small.obj", len(mesh)]))
+                own.send(mesh[:10])
+                own.send(mesh[10:] + b"more than was said")
+                for nonsense in ("{", "[]", "7", '["no such action"]', '["scrub"]', '["scrub", "x"]', '["file", 1, 2]'):
+                    own.send(nonsense)
+                own.send(json.dumps(["undo"]))
+                assert until(lambda: came)
+                assert came == [("small.obj", mesh)]
+                assert [line for line in told if "large.obj" in line and "larger than" in line]
+            with connect(address + "another", origin=studio.address) as other, pytest.raises(ConnectionClosed):
+                other.recv()
     finally:
         studio.close()
 
@@ -228,7 +237,7 @@ def test_uploads_are_limited_in_the_real_server(tmp_path: Path) -> None:
 def test_a_window_that_leaves_while_it_is_made_leaves_nothing(studio: Studio) -> None:
     client = Client(7)
     studio._gone(client)
-    studio._joined_as(client)
+    studio._joined(client)
     assert not studio.sessions
 
 

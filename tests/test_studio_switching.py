@@ -16,7 +16,7 @@ import pytest
 
 from cage_window import BY_MOTION, filled
 from elastic_window import SKELETON, TENTACLE
-from fake_viser import Client, Widget, all_done
+from fake_viser import Client, Widget, all_done, do
 from pliant.app.studio.desk import Document
 from pliant.app.studio.folders import Folders
 from pliant.app.studio.panel import Panel
@@ -99,7 +99,7 @@ def test_one_worker_solves_for_every_panel(tmp_path: Path, scene: Document) -> N
     assert isinstance(session.panel, Panel)
     assert len(session.panel.frames.solved) == session.timeline.count > 1
     started = sorted(thread.name for thread in set(threading.enumerate()) - others)
-    assert started == ["pliant-studio", "pliant-studio", "pliant-timeline"]
+    assert started == ["pliant-studio", "pliant-studio", "pliant-studio", "pliant-timeline"]
     session.close()
 
 
@@ -141,7 +141,7 @@ def test_every_option_of_a_scene_has_a_widget_that_counts(tmp_path: Path, scene:
     session.timeline.stop()
     clip = session.scene(session.panel.document()).run().clip
     assert (len(clip), clip.fps) == (session.timeline.count, session.timeline.fps)
-    client.gui["Frame"].set((session.timeline.frame + 1) % len(clip))
+    do(session, "scrub", (session.timeline.frame + 1) % len(clip))
     assert all_done(session.live)
     assert np.allclose(session.panel.drawn.points, clip.points[session.timeline.frame], atol=1e-6 * session.stage.half)
     session.close()
@@ -159,7 +159,7 @@ def test_the_panel_of_the_base_shows_the_clip_of_any_engine(tmp_path: Path, scen
     assert panel.document() == scene | {"fps": 12.0}
     clip = session.scene(panel.document()).run().clip
     assert (session.timeline.count, session.timeline.fps) == (len(clip), 12.0)
-    client.gui["Frame"].set(2)
+    do(session, "scrub", 2)
     np.testing.assert_array_equal(panel.drawn.points, clip.points[2])
     session.close()
     assert client.notes == []

@@ -8,13 +8,13 @@ import threading
 import time
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 
 import pliant
-from fake_viser import Client
+from fake_viser import Client, do
 from pliant.app.scene import document_in, read_scene, scene_from
 from pliant.app.scene.examples import example_scenes
 from pliant.app.scene.located_toml import tomllib
@@ -108,6 +108,14 @@ class Plain:
     def document(self) -> Document:
         return self._document
 
+    key_names: ClassVar[dict[str, str]] = {}
+
+    def state(self) -> Document:
+        return {"scene": self._document}
+
+    def restore(self, state: Document) -> bool:
+        return False
+
     def take(self, file: Path) -> bool:
         return file.suffix == ".bvh"
 
@@ -158,8 +166,7 @@ def test_an_uploaded_shape_is_shown_and_goes_along_with_the_saved_scene(window: 
     pliant.write(window.folder / "t.glb", mesh)
     content = (window.folder / "t.glb").read_bytes()
     (window.folder / "t.glb").unlink()
-    upload = window.gui["Upload a file"]
-    upload.set(SimpleNamespace(name="t.glb", content=content))
+    do(window.session, "file", "t.glb", content)
     assert window.session.live.idle(20)
     assert window.session.engine == "simulate"
     path = window.session.save("mine")
@@ -170,7 +177,7 @@ def test_an_uploaded_shape_is_shown_and_goes_along_with_the_saved_scene(window: 
 
 def test_a_broken_upload_is_told_in_a_sentence_and_changes_nothing(window: Any) -> None:
     before = window.session.panel
-    window.gui["Upload a file"].set(SimpleNamespace(name="broken.glb", content=b"glTF but not really"))
+    do(window.session, "file", "broken.glb", b"glTF but not really")
     assert window.session.live.idle(20)
     title, words = window.client.notes[-1]
     assert title == "That did not work"
@@ -253,7 +260,7 @@ def test_links_in_the_folder_are_not_written_through(window: Any, folders: Folde
     (window.folder / "clip-files").symlink_to(secret)
     pliant.write(window.folder.parent / "t.glb", pliant.gallery.tube(500).base)
     content = (window.folder.parent / "t.glb").read_bytes()
-    window.gui["Upload a file"].set(SimpleNamespace(name="t.glb", content=content))
+    do(window.session, "file", "t.glb", content)
     assert window.session.live.idle(20)
     assert saved(window, "clip")[0] == "That did not work"
     assert sorted(entry.name for entry in secret.iterdir()) == ["key.obj"]

@@ -39,6 +39,10 @@ class Desk:
     """What a function reads, confined to the folders."""
     show: Callable[[Document], None]
     """Shows another scene instead of this one, such as the same with a further shape."""
+    changed: Callable[[], None]
+    """Notes that something was done, which can be undone."""
+    seal: Callable[[], None]
+    """What is noted next is no part of a drag."""
 
     @property
     def gui(self) -> Any:
@@ -47,8 +51,14 @@ class Desk:
 
     def on(self, widget: Any, done: Callable[[], None]) -> None:
         """Call `done` when a widget is changed or clicked, in order; errors are shown on the page."""
-        listen = widget.on_click if hasattr(widget, "on_click") else widget.on_update
-        listen(self.stage.hear(lambda event: done()))
+        presses = hasattr(widget, "on_click")
+
+        def heard(event: Any) -> None:
+            if presses:
+                self.seal()
+            done()
+
+        (widget.on_click if presses else widget.on_update)(self.stage.hear(heard))
 
     def ask(self, lane: str, work: Callable[[Job], None], *, background: bool = False) -> Job:
         """Request work beside the page."""

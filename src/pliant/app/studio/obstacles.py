@@ -89,7 +89,10 @@ class Obstacles:
 
     def tables(self) -> list[Document]:
         """The scene's tables [[obstacles]]."""
-        return [{**one.given, "what": name_of(one.solid)} if one.solid else one.given for one in list(self.shown)]
+        return [self._table(one) for one in list(self.shown)]
+
+    def _table(self, one: Shown) -> Document:
+        return {**one.given, "what": name_of(one.solid)} if one.solid else one.given
 
     def at(self, frame: float) -> list[Obstacle]:
         """Where they are at a frame."""
@@ -105,6 +108,21 @@ class Obstacles:
         """Show the obstacles of a scene: its tables, and what was read from them."""
         for entry, one in zip(given, moving, strict=True):
             self._show(entry, parse_obstacle(entry["what"]) if can_be_dragged(entry) else None, one)
+
+    def put(self, given: list[Document]) -> bool:
+        """Have the obstacles of tables, of which some are shown; False if one is new that only a scene can read."""
+        known = {repr(table): one for table, one in zip(self.tables(), self.shown, strict=True)}
+        if any(repr(table) not in known and not can_be_dragged(table) for table in given):
+            return False
+        wanted = [repr(table) for table in given]
+        for name, one in known.items():
+            if name not in wanted:
+                self._take_away(one)
+        for table in given:
+            if repr(table) not in known:
+                self._show(table, parse_obstacle(table["what"]), None)
+        self.shown.sort(key=lambda one: wanted.index(repr(self._table(one))))
+        return True
 
     def see(self, visible: bool) -> None:
         """Show or hide all of them."""
@@ -129,10 +147,13 @@ class Obstacles:
 
     def remove(self, one: Shown) -> None:
         """Remove one of them."""
+        self._take_away(one)
+        self._changed()
+
+    def _take_away(self, one: Shown) -> None:
         self.shown.remove(one)
         one.folder.remove()
         self.desk.stage.remove(one.node)
-        self._changed()
 
     def _show(self, given: Document, solid: Obstacle | None, moving: MovingObstacle | None) -> None:
         self._count += 1

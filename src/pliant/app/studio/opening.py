@@ -94,9 +94,17 @@ def with_engine(document: Document, name: str) -> Document:
     return _open_with(engine, shape, kinds_of(Path(shape["file"])) if "file" in shape else ())[1]
 
 
+def title_of(document: Document) -> str:
+    """What a scene is called: its title, or its shape's."""
+    shape = _shape_of(document)
+    named = shape.get("files") or [shape.get("file") or shape.get("gallery") or "scene"]
+    return str(document.get("title") or ", ".join(Path(name).name for name in named))
+
+
 def _shape_of(document: Document) -> dict[str, Any]:
     """The table that names a scene's shape, but for what only its engine knows."""
     table = document.get(ENGINES[document["engine"]].shape_key, {})
+    table = {"file": table} if isinstance(table, str) else table
     return {key: value for key, value in table.items() if key in ("file", "files", "gallery", "vertices")}
 
 

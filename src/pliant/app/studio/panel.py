@@ -22,6 +22,7 @@ from types import MappingProxyType
 from typing import Any
 
 from pliant.app.studio.desk import Desk, Document
+from pliant.app.studio.history import State
 from pliant.app.studio.viewport import Drawn
 from pliant.app.studio.widgets import OptionWidget, Widgets
 from pliant.app.studio.worker import Job, StoppedError
@@ -121,6 +122,8 @@ class Panel:
     """
 
     drawn: Drawn
+    key_names: Mapping[str, str] = MappingProxyType({})
+    """What keys of its states are called in the history; those that come first tell most."""
 
     def __init__(self, desk: Desk, document: Document) -> None:
         self.desk, self._document = desk, copy.deepcopy(document)
@@ -128,6 +131,7 @@ class Panel:
         self.frames = ClipFrames(desk, self.draw, self.came)
         self._drawing = threading.RLock()
         self._numbers = itertools.count()
+        self._option_widgets: list[OptionWidget] = []
         self.build()
         self.request()
 
@@ -140,6 +144,24 @@ class Panel:
     def take(self, file: Path) -> bool:
         """Use a further file (a motion, a skeleton, another shape); False if there is no use for it."""
         return False
+
+    def state(self) -> State:
+        """All that can be undone: the scene, and what is not in it."""
+        return {"scene": self.document()}
+
+    def restore(self, state: State) -> bool:
+        """Show a state that it, or another panel of its kind, was in; False if that takes another panel."""
+        if not self.shows(state["scene"]):
+            return False
+        self._document = copy.deepcopy(state["scene"])
+        self.show_options()
+        self.request()
+        return True
+
+    def shows(self, document: Document) -> bool:
+        """Whether a document has the shape that is shown."""
+        key = ENGINES[document["engine"]].shape_key
+        return self._document["engine"] == document["engine"] and self._document.get(key) == document.get(key)
 
     # What an engine has of its own
 
@@ -186,7 +208,14 @@ class Panel:
     ) -> dict[str, OptionWidget]:
         """A widget for every option of a folder, into the folder of the page that is open."""
         shown = [one for kind in kinds for one in kind.all(folder=folder) if one.table is not None]
-        return self.widgets.options(shown, self.value_of, self.set_option, more)
+        made = self.widgets.options(shown, self.value_of, self.set_option, more)
+        self._option_widgets += made.values()
+        return made
+
+    def show_options(self) -> None:
+        """Have the widgets show the options as they are."""
+        for one in self._option_widgets:
+            one.show(self.value_of(one.about))
 
     def add_further_options(self, *kinds: type[Options]) -> dict[str, OptionWidget]:
         """A folder with every option that no other folder shows."""
@@ -207,6 +236,7 @@ class Panel:
         wait for a newer request."""
         if clip:
             self.frames.drop()
+        self.desk.changed()
         self.desk.ask(SHOW, lambda job: self.update(job) if job.settled(after) else None)
 
     def act(self, work: Callable[[], None]) -> None:

@@ -18,7 +18,7 @@ import shutil
 import tempfile
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from hmac import compare_digest
 from http import HTTPStatus
@@ -32,6 +32,7 @@ from pliant.app.scene import read_scene, scene_from
 from pliant.app.studio.desk import Desk, Document
 from pliant.app.studio.folders import LARGEST_UPLOAD, Folders
 from pliant.app.studio.opening import document_for, examples, offers, opened
+from pliant.app.studio.page import SOCKET, with_own_part
 from pliant.app.studio.panel import Panel
 from pliant.app.studio.session import Session, current
 from pliant.core.errors import FileError, InputError, MissingExtraError, PliantWarning
@@ -91,7 +92,7 @@ class Studio:
         self._invitations: set[str] = set()
         with (
             redirect_stdout(StringIO()),
-            own_pages_only(self._token, self._invitations),
+            own_pages_only(self._token, self._invitations, self._talk),
         ):  # the command says where it listens in its own words
             self._server = viser.ViserServer(host=LOOPBACK, port=port, label="pliant studio", verbose=False)
         self._server.request_share_url = _refuse  # a public address for this machine is nothing to hand out
@@ -133,12 +134,16 @@ class Studio:
         warnings.showwarning, warnings.filters[:] = self._before  # type: ignore[index]
         shutil.rmtree(self._uploads, ignore_errors=True)
 
+    async def _talk(self, connection: Any) -> None:
+        """Serve the socket of a window's own part."""
+        name = connection.request.path.removeprefix(SOCKET)
+        pages = [session.page for session in list(self.sessions.values())]
+        page = next((page for page in pages if compare_digest(page.name.encode(), name.encode())), None)
+        if page is not None:
+            await page.serve(connection)
+
     def _joined(self, client: Any) -> None:
         """A window has opened."""
-        limit_uploads(client, self._largest)
-        self._joined_as(client)
-
-    def _joined_as(self, client: Any) -> None:
         with self._lock:
             left = self._left
         session = Session(
@@ -170,16 +175,19 @@ class Studio:
 
 
 @contextmanager
-def own_pages_only(token: str, invitations: set[str]) -> Iterator[None]:
+def own_pages_only(token: str, invitations: set[str], talk: Callable[[Any], Awaitable[None]]) -> Iterator[None]:
     """Servers of websockets that are made meanwhile answer their own pages alone, to those who have the token.
 
-    invitations: tokens that serve once.
+    invitations: tokens that serve once. talk: serves the sockets of the studio's own part of the page.
     """
     from websockets.asyncio import server
 
     serve = server.serve
 
-    def guarded(*arguments: Any, process_request: Any, **options: Any) -> Any:
+    def guarded(handler: Any, *arguments: Any, process_request: Any, **options: Any) -> Any:
+        async def handled(connection: Any) -> None:
+            await (talk if connection.request.path.startswith(SOCKET) else handler)(connection)
+
         async def checked(connection: Any, request: Any) -> Any:
             status = refused(request.headers, connection.local_address[1])
             if status is not None:
@@ -200,9 +208,10 @@ def own_pages_only(token: str, invitations: set[str]) -> Iterator[None]:
             return await answer if inspect.isawaitable(answer) else answer
 
         def headed(connection: Any, request: Any, response: Any) -> None:
+            with_own_part(response)
             response.headers.update(HEADERS)
 
-        return serve(*arguments, process_request=checked, process_response=headed, **options)
+        return serve(handled, *arguments, process_request=checked, process_response=headed, **options)
 
     server.serve = guarded  # type: ignore[assignment, misc]
     try:
@@ -241,37 +250,6 @@ def cookies(headers: Any, name: str) -> list[str]:
 def panels() -> dict[str, Callable[[Desk, Document], Panel]]:
     """The engines' panels."""
     return {name: engine.part("panel") for name, engine in ENGINES.items()}
-
-
-def limit_uploads(client: Any, largest: int) -> None:
-    """Cut off uploads of a window that are larger than this, before they are kept."""
-    from viser import _messages
-
-    gui = client.gui
-    interface, states = gui._websock_interface, gui._current_file_upload_states
-    start, part = gui._handle_file_transfer_start, gui._handle_file_transfer_part
-    problem = f"The file is larger than {largest >> 20} MiB, the most that may be uploaded."
-
-    def begun(client_id: Any, message: Any) -> None:
-        if message.size_bytes > largest:
-            client.add_notification("That did not work", problem, color="red")
-        else:
-            start(client_id, message)
-
-    def came(client_id: Any, message: Any) -> None:
-        state = states.get(message.transfer_uuid)
-        if state is not None and state["transferred_bytes"] + len(message.content) > largest:
-            states.pop(message.transfer_uuid)
-            client.add_notification("That did not work", problem, color="red")
-        else:
-            part(client_id, message)
-
-    for kind, old, new in (
-        (_messages.FileTransferStartUpload, start, begun),
-        (_messages.FileTransferPart, part, came),
-    ):
-        interface.unregister_handler(kind, old)
-        interface.register_handler(kind, new)
 
 
 def _first_document(files: list[Path]) -> Document:

@@ -20,14 +20,16 @@ import pliant
 from pliant.app.scene import read_scene, scene_from
 from pliant.app.studio.desk import Desk, Document
 from pliant.app.studio.folders import Folders, kept_upload
-from pliant.app.studio.opening import document_for, examples, opened, other_pose, with_engine
+from pliant.app.studio.history import History, State, difference
+from pliant.app.studio.opening import document_for, examples, opened, other_pose, title_of, with_engine
+from pliant.app.studio.page import Page
 from pliant.app.studio.panel import Panel
 from pliant.app.studio.saving import CLIP_FORMATS, Saving
 from pliant.app.studio.scope import Scope, hear
 from pliant.app.studio.timeline import Timeline
 from pliant.app.studio.viewport import Viewport
 from pliant.app.studio.worker import Job, StoppedError, Worker
-from pliant.core.errors import PliantError
+from pliant.core.errors import FileError, PliantError
 from pliant.core.terminal import shell_command
 from pliant.engines.registry import ENGINES
 from pliant.io.sandbox import confined
@@ -39,6 +41,8 @@ WINDOW_LANES = ("begin", "open")
 """Beginnings of the worker's lanes that are the window's own and not the panel's."""
 BELOW = 1e15
 """Order of what is below the panel's own widgets."""
+PAUSE = 0.4
+"""Seconds without a change after which what was done is a step of the history."""
 current = threading.local()
 """`.session`: the session whose work a thread does."""
 
@@ -66,10 +70,17 @@ class Session:
         self._closed = False
         self.saving = Saving(folders)
         self._opened = 0
+        self.history = History()
+        self.page = Page(largest_upload, self.history.seal)
+        self._title = ""
+        self._noting = threading.RLock()
+        self._fresh = True  # whether nothing was done since a state was shown
+        self._restoring = self._awaited = False
         self._read_last: tuple[Document, Any] | None = None
         self._build()
         self.live = Worker(self.fail, self._busy)
         self.slow = Worker(self.fail, lambda lane: None)
+        self.notes = Worker(self.fail, lambda lane: None)
         for worker in (self.live, self.slow):
             worker.ask("begin", self._own_thread)
         self._begin(lambda: document)
@@ -108,23 +119,23 @@ class Session:
 
     def _busy(self, lane: str) -> None:
         self._status.content = "Working ..." if lane else "Ready."
+        if not lane:
+            self.notes.ask("note", lambda job: self.note())
 
     def _own_thread(self, job: Job) -> None:
         current.session = self
 
     # What it opens
 
-    def start(self, document: Document) -> None:
+    def start(self, document: Document, title: str = "") -> None:
         """Show a scene instead of the one before, which stays if this one cannot be read."""
         self.scene(document)
-        before = self.panel.document() if self.panel is not None else None
-        self._show(document)
-        if before is not None:
-            self._before = before
-            self._back.visible = True
+        self._show(document, title or title_of(document))
 
-    def _show(self, document: Document) -> None:
+    def _show(self, document: Document, title: str = "") -> None:
+        """title: of what is opened; none if it is the scene before, changed."""
         name = document["engine"]
+        self.note()
         with self._switching:
             if self._closed:
                 raise StoppedError
@@ -132,7 +143,17 @@ class Session:
             self._drop_panel()
             self.engine = name
             self._engine.value = ENGINES[name].title
-            self.panel = self._panels[name](self._desk(), document)
+            self._restoring = True
+            try:
+                self.panel = self._panels[name](self._desk(), document)
+            finally:
+                self._restoring, self._fresh = False, bool(title)
+        self._title = title or self._title
+        if title:
+            with self._noting:
+                self.history.note(f"Open {title}", self._state(self.panel))
+                self.history.saved()
+        self.note()
 
     def _drop_panel(self) -> None:
         """Forget what the panel has requested."""
@@ -147,18 +168,17 @@ class Session:
                 self.fail(error)
 
         self.stage = Viewport(scope, fail)
-        with self._below:
-            self.timeline = scope.own(Timeline(scope.gui, self.stage.hear, fail))
+        self.timeline = scope.own(Timeline(self.page, self.stage.hear, fail))
         hint, say = scope.guard(self.hint), scope.guard(self.say)
         return Desk(
             scope, self.stage, self.timeline, self.live, self.folders, self._uploads, hint, say, fail,
-            self.scene, self.read, self._show,
+            self.scene, self.read, self._show, self._changed, self.history.seal,
         )  # fmt: skip
 
-    def _begin(self, document: Callable[[], Document]) -> None:
+    def _begin(self, document: Callable[[], Document], title: str = "") -> None:
         """Show a scene as soon as it can be, whatever is being worked on for the one before."""
         self._drop_panel()
-        self._ask_open(lambda job: self.start(document()))
+        self._ask_open(lambda job: self.start(document(), title))
 
     def _ask_open(self, work: Callable[[Job], None]) -> None:
         """In a lane of its own: what is opened first is not forgotten for what is opened next."""
@@ -201,18 +221,18 @@ class Session:
                 raise pliant.FileError(file.name, "holds nothing that the scene shown can use; open a shape first")
             if scene:  # read from the file, so that errors have its line, and only once
                 self._read_last = copy.deepcopy(documents[0]), self.read(lambda: read_scene(file))
-            self._start_first(documents)
+            self._start_first(documents, file.name)
         self.say(f"Opened {file.name}.")
 
-    def _start_first(self, documents: list[Document]) -> None:
+    def _start_first(self, documents: list[Document], title: str) -> None:
         """Show the first of some scenes that its engine can use, such as a cage for a shape that has no inside."""
         best, *others = documents
         try:
-            self.start(best)
+            self.start(best, title)
         except pliant.InputError as error:
             if not others:
                 raise
-            self._start_first(others)
+            self._start_first(others, title)
             titles = [ENGINES[document["engine"]].title for document in (others[0], best)]
             self.warn('Shown with "{}", since "{}" cannot use it: '.format(*titles) + self._plain(error))
 
@@ -227,17 +247,93 @@ class Session:
             self.start(poses)
         return poses is not None
 
+    # What was done
+
+    def _changed(self) -> None:
+        """The panel shows another state, which may be a step of the history."""
+        if not self._restoring:
+            self._fresh = False
+            self.notes.ask("note", lambda job: self.note() if job.settled(PAUSE) else None)
+
+    def _state(self, panel: Panel) -> State:
+        return panel.state() | {"opened": self._title}
+
+    def note(self) -> None:
+        """Have what was done as a step of the history."""
+        with self._noting:
+            panel, steps, at = self.panel, self.history.steps, self.history.at
+            if panel is None or at < 0 or self._awaited:
+                return
+            with suppress(PliantError, OSError):  # a file may have gone
+                state = self._state(panel)
+                if self._fresh:
+                    self.history.amend(state)
+                elif state != steps[at].state:
+                    self.history.note(difference(steps[at].state, state, panel.key_names), state)
+            self._show_history()
+
+    def undo(self, steps: int = 1) -> None:
+        """Go back by so many steps, or forth if there are fewer than none."""
+        if not self._fresh:
+            self.note()  # what was done a moment ago
+        self.go(self.history.at - steps)
+
+    def go(self, to: int) -> None:
+        """Show the state after a step of the history."""
+        with self._noting:
+            before, state = self.history.at, self.history.go(to)
+            if state is None:
+                return
+            self._fresh = self._restoring = True
+            self._title = state["opened"]
+            try:
+                panel = self.panel
+                same = panel is not None and state["scene"]["engine"] == self.engine and panel.restore(state)
+            finally:
+                self._restoring = False
+            self._awaited = not same
+            self._show_history()
+        if not same:
+            self._drop_panel()
+            self._ask_open(lambda job: self._show_again(state, before))
+
+    def _show_again(self, state: State, before: int) -> None:
+        """Show a state that takes another panel; if that cannot be, stay at the step before."""
+        if state is not self.history.steps[self.history.at].state:  # another step has been gone to since
+            return
+        try:
+            self._show(state["scene"])
+        except Exception:
+            self.history.go(before)
+            raise
+        finally:
+            self._awaited, self._fresh = False, True
+            self.note()
+
+    def _show_history(self) -> None:
+        history = self.history
+        self.page.show(
+            history=history.labels, step=history.at, title=self._title, unsaved=history.unsaved, engine=self.engine
+        )
+
     # What it saves
 
     def save(self, name: str) -> Path:
         """Write the scene into the folder; uploaded files it uses go along."""
         assert self.panel is not None
-        return self.read(lambda: self.saving.scene(name, self.panel.document()))  # type: ignore[union-attr]
+        self.note()
+        with self._noting:
+            document = self.panel.document()
+            path: Path = self.read(lambda: self.saving.scene(name, document))
+            self.history.saved(document)
+            self._title = path.name
+            self._show_history()
+        return path
 
     def close(self) -> Document | None:
         """End all work; the scene as it was."""
-        self.live.close()
-        self.slow.close()
+        for worker in (self.live, self.slow, self.notes):
+            worker.close()
         left = None
         with self._switching:
             self._closed = True
@@ -256,6 +352,8 @@ class Session:
         gui.set_panel_label("pliant studio")
         gui.main_panel.dock_right()
         gui.configure_theme(show_logo=False, show_share_button=False, brand_color=(190, 96, 36), control_width="medium")
+        gui.add_html(self.page.mark)
+        self._build_page()
         self._hint = gui.add_markdown("")
         self._status = gui.add_markdown("Ready.")
         with gui.add_folder("Open", expand_by_default=False):
@@ -263,34 +361,54 @@ class Session:
         titles = tuple(ENGINES[name].title for name in self._panels)
         self._engine = gui.add_dropdown("Work with", titles)
         self._engine.on_update(hear(lambda event: self._switch()))
-        below = gui.add_panel()
-        below.float(x=16, y=-16, width=420)
-        self._below = below.add_tab("Timeline")
         with gui.add_folder("Save and export", order=BELOW, expand_by_default=False):
             self._build_saving(gui, hear)
 
     def _build_opening(self, gui: Any, hear: Callable[..., Any]) -> None:
-        self._back = gui.add_button("Back to the scene before", visible=False)
-        self._back.on_click(hear(lambda event: self._begin(lambda: self._before)))
         if self._left is not None:
             back = gui.add_button("Bring back the last window's work")
             left = self._left
             back.on_click(hear(lambda event: self._begin(lambda: left)))
         example = gui.add_dropdown("Example", tuple(examples()))
-        example.on_update(hear(lambda event: self._begin(lambda: document_for(example.value))))
-        upload = gui.add_upload_button("Upload a file")
-        upload.on_upload(hear(lambda event: self._uploaded(event.target.value)))
+        example.on_update(hear(lambda event: self._begin(lambda: document_for(example.value), example.value)))
         self._files = gui.add_dropdown("From the folder", self._listed())
-        typed = gui.add_text("or by name", "")
+        self._typed = gui.add_text("or by name", "", hint="A file in the studio's folder, or a pattern: gallop/*.obj")
+        self._files.on_update(hear(lambda event: self._choose(self._files.value)))
         button = gui.add_button("Open it")
-        button.on_click(hear(lambda event: self.open(self.folders.to_read(typed.value or self._files.value))))
+        button.on_click(hear(lambda event: self.open(self.folders.to_read(self._typed.value or self._files.value))))
+
+    def _choose(self, name: str) -> None:
+        """What was chosen last is opened, not a name that was typed before."""
+        self._typed.value = ""
 
     def _listed(self) -> tuple[str, ...]:
         return tuple(self.folders.readable()) or ("(no files there)",)
 
-    def _uploaded(self, file: Any) -> None:
+    def _build_page(self) -> None:
+        """What is done on the studio's own part of the page."""
+        problem = f"is larger than {self.largest_upload >> 20} MiB, the most that may be uploaded"
+        self.page.on(
+            undo=self._hear(lambda given: self.undo()),
+            redo=self._hear(lambda given: self.undo(-1)),
+            go=self._hear(lambda given: self.go(int(given[0]))),
+            file=self._hear(lambda given: self._uploaded(*given)),
+            too_large=self._hear(lambda given: self.fail(FileError(given[0], problem))),
+            look=self._hear(lambda given: self._look_again()),
+        )
+
+    def _look_again(self) -> None:
+        """List the files that are in the folder now."""
+        listed, chosen = self._listed(), self._files.value
+        if listed != tuple(self._files.options):
+            typed = self._typed.value
+            self._files.options = listed
+            if chosen in listed:
+                self._files.value = chosen
+            self._typed.value = typed
+
+    def _uploaded(self, name: str, content: bytes) -> None:
         def work(job: Job) -> None:
-            self._open(kept_upload(self._uploads, file.name, file.content, largest=self.largest_upload))
+            self._open(kept_upload(self._uploads, name, content, largest=self.largest_upload))
 
         self._ask_open(work)
 

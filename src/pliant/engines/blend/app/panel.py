@@ -16,11 +16,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from pliant.app.studio.desk import Document
+from pliant.app.studio.history import State
 from pliant.app.studio.obstacles import Obstacles
 from pliant.app.studio.panel import SHOW, Panel
 from pliant.app.studio.worker import Job
@@ -55,6 +57,13 @@ WELCOME = (
 class BlendPanel(Panel):
     """See `pliant.app.studio.panel.Panel`."""
 
+    key_names = MappingProxyType(
+        {
+            "keys": "Key", "sliders": "Slider", "obstacles": "Obstacle", "pulls": "Pull", "frames": "Frames",
+            "clip": "Clip", "whole": "What is saved", "weights": "Weights",
+        }
+    )  # fmt: skip
+
     # Setting up
 
     def build(self) -> None:
@@ -67,6 +76,7 @@ class BlendPanel(Panel):
         self._load = object()  # another one whenever what acts on the shape has changed
         self._outdated = False  # whether options were set since the scene was read
         self._read = self._begun = False
+        self._aside: SliderRow | None = None  # sliders that were moved before what is not keyed was played
         self.desk.hint("One moment: the shapes are being read.")
 
     def _read_scene(self) -> None:
@@ -116,8 +126,45 @@ class BlendPanel(Panel):
         """See `pliant.app.studio.panel.Panel`."""
         if not self._read:
             return super().document()
+        view, aside = self.view, self._aside
+        return self._clip_document(view) if view.whole else self._pose_document(aside or self._row(view))
+
+    def state(self) -> State:
+        """See `pliant.app.studio.panel.Panel`."""
+        if not self._read:
+            return super().state()
         view = self.view
-        return self._clip_document(view) if view.whole else self._pose_document(self._row(view))
+        return super().state() | {
+            "given": self._document,
+            "clip": view.tables,
+            "frames": view.frames,
+            "keys": None if view.keys is None else list(zip(view.keys.at, view.keys.rows, strict=True)),
+            "sliders": self._aside or (self.sliders.values if view.frame is None else None),
+            "whole": view.whole,
+            "pulls": self.pulls.acting,
+        }
+
+    def restore(self, state: State) -> bool:
+        """See `pliant.app.studio.panel.Panel`."""
+        fits = self._read and "sliders" in state and self.shows(state["scene"])
+        if not fits or not self.obstacles.put(state["scene"].get("obstacles", [])):
+            return False
+        self.desk.timeline.stop()
+        frames, row, pairs = state["frames"], state["sliders"], state["keys"]
+        keys = None if pairs is None else Keys(frames, *(tuple(part) for part in zip(*pairs, strict=True)))
+        frame = min(self.desk.timeline.frame, frames - 1)
+        self._aside = None
+        if self._document != state["given"]:
+            self._document, self._outdated = state["given"], True
+            self.show_options()
+        self._look_at(ClipView(state["clip"], frames, keys, frame if row is None else None, state["whole"]))
+        self.pulls.put(state["pulls"])
+        if row is not None:
+            self.sliders.put(row)
+        self._load = object()
+        self._show_timeline(frame)
+        self.request()
+        return True
 
     def _clip_document(self, view: ClipView) -> Document:
         return {**self._common(), **view.tables}
@@ -236,12 +283,20 @@ class BlendPanel(Panel):
         self._put(ClipView.on(keys.with_key(frame, self._row(view)), frame))
         self.desk.hint("The key is set. **Move the timeline**, move the sliders, and set another one.")
 
-    def remove_key(self) -> None:
-        """Remove the key at the timeline's frame."""
-        frame, keys = self.desk.timeline.frame, self.view.keys
+    def remove_key(self, frame: int) -> None:
+        """See `pliant.app.studio.timeline.KeyEditor`."""
+        keys = self.view.keys
         left = None if keys is None else keys.without(frame)
         if left is not None:
-            self._put(ClipView.on(left, frame))
+            self._put(ClipView.on(left, self.desk.timeline.frame))
+
+    def move_key(self, frame: int, to: int, *, copy: bool = False) -> None:
+        """See `pliant.app.studio.timeline.KeyEditor`."""
+        keys = self.view.keys
+        if keys is not None and keys.has(frame):
+            row = next(row for at, row in zip(keys.at, keys.rows, strict=True) if abs(at - frame) < 0.5)
+            kept = keys if copy else keys.without(frame) or Keys(keys.frames, (), ())
+            self._put(ClipView.on(kept.with_key(to, row), to))
 
     def forget_keys(self) -> None:
         """Go through all shapes again."""
@@ -406,13 +461,15 @@ class BlendPanel(Panel):
         solved = self._solved(view)
         if timeline.playing and frame not in solved:
             if not solved:
-                self._look(whole=True)
+                self._look(whole=self._aside is None)
                 self.desk.ask("clip", lambda job: self._solve_ahead(self.view))
+            return
+        if self._came_back(frame, view):
             return
         with self._viewing:
             if self.view.tables is not view.tables:
                 return  # another clip has replaced it
-            view = self.view = replace(self.view, frame=frame, whole=True)
+            view = self.view = replace(self.view, frame=frame, whole=self._aside is None)
         row = self._row(view)
         if not self.sliders.put(row, lambda: view is self.view):
             return  # a visitor has moved one, which counts
@@ -425,8 +482,35 @@ class BlendPanel(Panel):
             self.desk.drop(SHOW)
             self._show(solved[frame], row, resting=not timeline.playing)
 
+    def _came_back(self, frame: int, view: ClipView) -> bool:
+        """Keep sliders that no key has from being overwritten by a frame; whether they are shown instead of it.
+
+        With keys, they stay as they are throughout the clip. Without any, they are back when playing is paused.
+        """
+        moved = self.sliders.values if view.frame is None else None
+        playing, aside = self.desk.timeline.playing, self._aside
+        if moved is not None:
+            self.desk.changed()
+        if not playing:
+            self._aside = None
+            if aside is not None and frame == view.frame:
+                self.sliders.put(aside)
+                self._led()
+                return True
+        elif moved and view.keys is None:
+            self._aside = moved
+        if moved and view.keys is not None:
+            kept = view.keys.with_constant(moved)
+            if kept != view.keys:
+                self._put(ClipView.on(kept, frame))
+                if playing:
+                    self.desk.timeline.play()
+                return True
+        return False
+
     def _show_keys(self) -> None:
         view = self.view
+        self.desk.timeline.show_keys(() if view.keys is None else view.keys.at, self)
         if self._read:
             self.key_widgets.show(view, self.desk.timeline.frame)
 

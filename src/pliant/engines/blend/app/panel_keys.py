@@ -50,6 +50,11 @@ class Keys:
         kept = self._others(frame)
         return Keys(self.frames, tuple(at for at, _ in kept), tuple(row for _, row in kept)) if kept else None
 
+    def with_constant(self, row: Mapping[str, float]) -> Keys:
+        """With the sliders of a row that no key has, the same at all of them."""
+        free = {name: value for name, value in row.items() if not any(name in known for known in self.rows)}
+        return Keys(self.frames, self.at, tuple({**known, **free} for known in self.rows))
+
     def has(self, frame: int) -> bool:
         """Whether there is a key at a frame."""
         return len(self._others(frame)) < len(self.at)

@@ -54,6 +54,15 @@ class PullHandles:
             self._list(entry["vertex"])
         self._show_help()
 
+    def put(self, given: Sequence[Document]) -> None:
+        """Have just these pulls."""
+        now = {entry["vertex"]: entry for entry in self.tables}
+        for vertex, entry in now.items():
+            if entry not in given:
+                self._forget(vertex)
+        self._unmark_chosen()
+        self.take([entry for entry in given if now.get(entry["vertex"]) != entry])
+
     @property
     def acting(self) -> tuple[Document, ...]:
         """Of these tables, those that pull the shape: none if the sliders follow."""

@@ -120,7 +120,8 @@ class KeyWidgets:
         with gui.add_folder("Keys on the timeline"):
             self._keys = gui.add_markdown("")
             button("Set a key here", panel.set_key, hint="Puts the sliders on the timeline, at its frame.")
-            self._remove = button("Remove the key here", panel.remove_key, visible=False)
+            here = panel.desk.timeline
+            self._remove = button("Remove the key here", lambda: panel.remove_key(here.frame), visible=False)
             self._forget = button("Forget all keys", panel.forget_keys, visible=False)
             self._frames = gui.add_number("Frames in all", view.frames, min=1, max=MOST_FRAMES, step=1)
             self._what = gui.add_dropdown(

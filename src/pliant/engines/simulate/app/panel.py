@@ -11,12 +11,14 @@ import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from pliant.app.scene.posing import rotated_pose
 from pliant.app.studio.desk import Desk, Document
+from pliant.app.studio.history import State
 from pliant.app.studio.obstacles import Obstacles
 from pliant.app.studio.opening import SHAPE_KINDS, kinds_of
 from pliant.app.studio.panel import Panel
@@ -67,6 +69,13 @@ SAME_ROTATION = 1e-6
 class ElasticPanel(Panel):
     """See `pliant.app.studio.panel.Panel`."""
 
+    key_names = MappingProxyType(
+        {
+            "skeleton": "Bones", "drawn": "Bones", "keys": "Pose", "obstacles": "Obstacle", "material": "Material",
+            "regions": "Material of a part", "static": "Inertia", "motion": "Motion",
+        }
+    )  # fmt: skip
+
     def build(self) -> None:
         """All widgets, before the shape is read."""
         desk, document = self.desk, self._document
@@ -97,6 +106,27 @@ class ElasticPanel(Panel):
     def document(self) -> Document:
         """The scene as it is."""
         return self.draft.document()
+
+    def state(self) -> State:
+        """See `pliant.app.studio.panel.Panel`."""
+        draft = self.draft.state
+        return super().state() | {"draft": draft, "keys": draft["keys"], "drawn": self.sketching.unwritten}
+
+    def restore(self, state: State) -> bool:
+        """See `pliant.app.studio.panel.Panel`."""
+        draft, pending = state.get("draft"), self._pending
+        if draft is None or not self.shows(state["scene"]):
+            return False
+        obstacles = draft["given"].get("obstacles", [])
+        if obstacles[: len(pending)] != pending or not self.obstacles.put(obstacles[len(pending) :]):
+            return False
+        self.desk.timeline.stop()
+        self.draft.state = draft
+        self.sketching.reload(state["drawn"])
+        self.show_options()
+        self.material.show()
+        self.changed()
+        return True
 
     def take(self, file: Path) -> bool:
         """Bones or a motion from a file."""
@@ -215,6 +245,8 @@ class ElasticPanel(Panel):
         self._goal = None
         self.frames.drop()
         self.frames.resize(len(scene), poses.fps, frame=goal)
+        keys = [key.get("time", 0.0) * poses.fps for key in self.draft.keys] if self.draft.by_hand else []
+        self.desk.timeline.show_keys(keys, self if self.draft.by_hand else None)
 
     def _tell(self, scene: ElasticScene) -> None:
         if not self.draft.by_hand:
@@ -430,11 +462,17 @@ class ElasticPanel(Panel):
         self._goal = at
         self.changed()
 
-    def remove_key(self) -> None:
-        """Remove the key at the timeline's time."""
-        if not self.draft.remove_key(self.time):
-            raise InputError("no key is at the timeline's frame; go to one of those listed")
+    def remove_key(self, frame: int) -> None:
+        """See `pliant.app.studio.timeline.KeyEditor`."""
+        if not self.draft.remove_key(frame / self.frames.fps):
+            raise InputError(f"no key is at frame {frame}; go to one of those that the timeline shows")
         self.changed()
+
+    def move_key(self, frame: int, to: int, *, copy: bool = False) -> None:
+        """See `pliant.app.studio.timeline.KeyEditor`."""
+        if self.draft.move_key(frame / self.frames.fps, to / self.frames.fps, copy=copy):
+            self._goal = to / self.frames.fps
+            self.changed()
 
     def shake(self) -> None:
         """Have the roots go there and back after the last pose, with inertia."""

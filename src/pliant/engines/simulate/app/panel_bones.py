@@ -118,15 +118,16 @@ def first_to_rotate(skeleton: Skeleton, up: Floats) -> int:
 
 
 class Drawing:
-    """Joints as they are clicked, in the tables of a document. history: what to undo."""
+    """Joints as they are clicked, in the tables of a document."""
 
     def __init__(self, skeleton: Skeleton | None) -> None:
         self.bones: list[Document] = bone_tables(skeleton) if skeleton is not None else []
         self.chosen: str | None = None
-        self._history: list[tuple[list[Document], str | None]] = []
 
-    def _note(self) -> None:
-        self._history.append((copy.deepcopy(self.bones), self.chosen))
+    def put(self, bones: list[Document]) -> None:
+        """Have other joints; the chosen one stays if it is among them."""
+        self.bones, names = copy.deepcopy(bones), [bone["name"] for bone in bones]
+        self.chosen = self.chosen if self.chosen in names else (names or [None])[-1]
 
     @property
     def skeleton(self) -> Skeleton | None:
@@ -146,7 +147,6 @@ class Drawing:
 
     def add(self, point: Floats) -> str:
         """A joint at a point, on the chosen one; it is the chosen one then."""
-        self._note()
         taken, number = {bone["name"] for bone in self.bones}, len(self.bones) + 1
         while f"joint{number}" in taken:
             number += 1
@@ -159,21 +159,12 @@ class Drawing:
         self.chosen = bone["name"]
         return self.chosen
 
-    def undo(self) -> bool:
-        """Undo the last change; whether there was one."""
-        if not self._history:
-            return False
-        self.bones, self.chosen = self._history.pop()
-        return True
-
     def clear(self) -> None:
         """No joints."""
-        self._note()
         self.bones, self.chosen = [], None
 
     def copy(self, skeleton: Skeleton) -> None:
         """The joints of a skeleton instead."""
-        self._note()
         self.bones, self.chosen = bone_tables(skeleton), None
 
     def rename(self, old: str, new: str) -> None:
@@ -181,7 +172,6 @@ class Drawing:
         name = new.strip()
         if not name or any(bone["name"] == name for bone in self.bones):
             raise InputError(f'"{name}" cannot be a joint\'s name; expected one that no other joint has')
-        self._note()
         for bone in self.bones:
             for key in ("name", "parent"):
                 if bone.get(key) == old:

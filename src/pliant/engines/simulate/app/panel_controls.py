@@ -30,7 +30,7 @@ class MaterialControls:
         self._panel, self._widgets, gui = panel, panel.widgets, panel.desk.gui
         with gui.add_folder(MATERIAL_FOLDER):
             self.part = gui.add_dropdown("Material of", (WHOLE_BODY,), initial_value=WHOLE_BODY)
-            self._widgets.on(self.part, lambda part: self._show())
+            self._widgets.on(self.part, lambda part: self.show())
             shown = SimulateOptions.all(folder=MATERIAL_FOLDER)
             self._options = self._widgets.options(shown, self._value, self._set, {"young": FIRMNESS})
 
@@ -38,7 +38,7 @@ class MaterialControls:
         """Let parts of the body be chosen, by the joints they are nearest to."""
         part = self.part.value
         self._widgets.show(self.part, part if part in joints else WHOLE_BODY, (WHOLE_BODY, *joints))
-        self._show()
+        self.show()
 
     def _value(self, about: Option) -> Any:
         """Of the chosen part, or else of the body."""
@@ -47,7 +47,8 @@ class MaterialControls:
                 return region.get(about.name, self._panel.value_of(about))
         return self._panel.value_of(about)
 
-    def _show(self) -> None:
+    def show(self) -> None:
+        """Have the sliders show what the draft has."""
         for widget in self._options.values():
             widget.show(self._value(widget.about))
 
@@ -89,7 +90,7 @@ class PoseControls:
                 shake,
                 button("Set a key here", panel.set_key, hint="Keep this pose at the timeline's frame."),
                 button("Add a pose later", panel.add_pose, hint="Half a second after the last one, to be changed."),
-                button("Remove the key here", panel.remove_key),
+                button("Remove the key here", lambda: panel.remove_key(panel.frames.frame)),
             ]
             self.options = panel.add_options(POSES_FOLDER, SimulateOptions)
         on(self.joint, panel.choose)
@@ -135,7 +136,6 @@ class DrawControls:
             hint = "Click through the body to add joints, each on the chosen one."
             self.draw = gui.add_checkbox("Draw by clicking", False, hint=hint)
             self._buttons = [
-                button("Undo", mode.undo),
                 button("Remove all joints", mode.clear),
                 button("Find the bones", mode.find, hint="From the shape alone."),
             ]

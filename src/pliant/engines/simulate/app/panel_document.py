@@ -78,6 +78,15 @@ class Draft:
         values = self.given.get(table, {}) if table else self.given
         return values.get(key, otherwise)
 
+    @property
+    def state(self) -> dict[str, Any]:
+        """All that it holds."""
+        return dict(vars(self))
+
+    @state.setter
+    def state(self, state: dict[str, Any]) -> None:
+        vars(self).update(copy.deepcopy(state))
+
     # Poses
 
     def key_at(self, time: float) -> PoseKey | None:
@@ -107,6 +116,16 @@ class Draft:
         self.keys = [key for key in self.keys if key is not known]
         if not self.keys or known.get("time", 0.0) == 0.0:
             self.keys = [{"time": 0.0}, *self.keys]
+        return True
+
+    def move_key(self, time: float, to: float, *, copy: bool = False) -> bool:
+        """Have the key at a time, or a copy of it, at another; whether there was one. The first key stays."""
+        known, there = self.key_at(time), self.key_at(to)
+        if known is None:
+            return False
+        moved = known if not copy and known.get("time", 0.0) > 0 else None
+        self.keys = [key for key in self.keys if key is not moved and key is not there]
+        self.keep({**known, "time": there.get("time", 0.0) if there is not None else significant(to)[0]})
         return True
 
     def shake(self, by: ArrayLike) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pliant.app.studio.desk import Document
 from pliant.app.studio.worker import Job
 from pliant.core.errors import InputError
 from pliant.core.shapes import PointCloud
@@ -11,6 +12,7 @@ from pliant.core.skeleton import Skeleton
 from pliant.core.topology import Floats
 from pliant.engines.simulate.app.panel_bones import CLICK_REACH, Drawing, clicked_point, joint_near
 from pliant.engines.simulate.app.panel_controls import DrawControls
+from pliant.engines.simulate.app.panel_document import bone_tables
 from pliant.geometry.body_plan.joints import body_skeleton
 from pliant.geometry.skeletons.curve_skeleton import extract_skeleton
 
@@ -79,10 +81,19 @@ class DrawingMode:
         drawing.add(point)
         self._written()
 
-    def undo(self) -> None:
-        """Undo the last change."""
-        if self._drawing is not None and self._drawing.undo():
-            self._written()
+    @property
+    def unwritten(self) -> list[Document] | None:
+        """What is drawn, if that is nothing, which no document has."""
+        return [] if self._drawing is not None and not self._drawing.bones else None
+
+    def reload(self, unwritten: list[Document] | None) -> None:
+        """Go on from the bones of the document."""
+        drawing, panel = self._drawing, self._panel
+        if drawing is None or panel.pose is None:
+            return
+        written = panel.draft.get("skeleton", {}).get("bones")
+        drawing.put(bone_tables(panel.pose.skeleton) if written is None else written if unwritten is None else [])
+        self._show()
 
     def clear(self) -> None:
         """No joints; the first click sets the root."""
@@ -123,6 +134,7 @@ class DrawingMode:
             draft.set_bones(drawing.bones, renamed, before=tuple(self._known))
             self._known |= {bone["name"] for bone in drawing.bones}
             draft.by_hand = True
+        self._panel.desk.changed()
         self._show()
 
     def _show(self) -> None:

@@ -11,12 +11,14 @@ import threading
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 import pliant
 from pliant.app.studio.desk import Document
+from pliant.app.studio.history import State
 from pliant.app.studio.opening import kinds_of
 from pliant.app.studio.panel import Panel
 from pliant.app.studio.viewport import Phase
@@ -63,6 +65,13 @@ SET_UP = ("target", "cage", "lattice", "outside")
 class CagePanel(Panel):
     """See `pliant.app.studio.panel.Panel`."""
 
+    key_names = MappingProxyType(
+        {
+            "sources": "Motion", "cage": "Cage", "positions": "Point", "gradients": "Turn", "lengths": "Length",
+            "weights": "Weight", "frames": "Frames", "controls": "Controls",
+        }
+    )  # fmt: skip
+
     def build(self) -> None:
         """All widgets, before the shape is read."""
         self._aside = Document()
@@ -89,6 +98,28 @@ class CagePanel(Panel):
     def document(self) -> Document:
         """The scene as it is."""
         return documents.effective(self._document)
+
+    def state(self) -> State:
+        """See `pliant.app.studio.panel.Panel`."""
+        with self._lock:
+            return super().state() | {"given": self._document, "aside": self._aside}
+
+    def restore(self, state: State) -> bool:
+        """See `pliant.app.studio.panel.Panel`."""
+        if "given" not in state or not self.shows(state["scene"]):
+            return False
+        with self._lock:
+            before, self._document, self._aside = self._document, state["given"], state["aside"]
+            self._changes.clear()
+        self._first_end = None
+        self.show_options()
+        self._refresh()
+        posed = documents.by_hand(before) and documents.by_hand(self._document)
+        if posed and all(before.get(key) == self._document.get(key) for key in SET_UP):
+            self.request()
+        else:
+            self._set_up_anew("set up", _unchanged)
+        return True
 
     def take(self, file: Path) -> bool:
         """A motion or a clip becomes what the shape follows; a closed mesh around the shape, its cage."""

@@ -1,0 +1,327 @@
+"""What was done in a window is undone and redone, in every engine, and the timeline is the same for all."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fake_viser import Client, all_done, do
+from pliant.app.studio.desk import Document
+from pliant.app.studio.folders import Folders
+from pliant.app.studio.history import History, difference
+from pliant.app.studio.server import panels
+from pliant.app.studio.session import Session
+from pliant.core import rotations
+
+HAND: Document = {"engine": "blend", "frames": 5, "shapes": {"gallery": "hand", "vertices": 500}}
+BAR: Document = {
+    "engine": "transfer",
+    "target": {"gallery": "gingerbread", "vertices": 500},
+    "cage": {"faces": 60},
+    "lattice": 8,
+    "positions": [{"at": [-0.165, 0.07, 0.05]}, {"at": [0.165, 0.07, 0.05]}, {"at": [0.42, 0.59, 0.05]}],
+    "gradients": [{"at": [0.0, 0.45, 0.05]}],
+}
+TENTACLE: Document = {
+    "engine": "simulate",
+    "shape": {"gallery": "tentacle", "vertices": 500},
+    "skeleton": {"gallery": "tentacle"},
+    "nodes": 100,
+    "motion": {"keys": [{"time": 0.0}]},
+    "static": True,
+}
+Act = Callable[["Window"], None]
+
+
+class Window:
+    """A window on a document."""
+
+    def __init__(self, folder: Path, document: Document) -> None:
+        self.client = Client()
+        (folder / "uploads").mkdir()
+        folders = Folders.of([folder], folder / "uploads")
+        self.session = Session(self.client, folders, panels(), document, largest_upload=1 << 20)
+        self.rest()
+
+    def rest(self) -> None:
+        assert all_done(self.session.live, self.session.notes)
+        assert not self.client.notes, self.client.notes
+
+    @property
+    def panel(self) -> Any:
+        return self.session.panel
+
+    @property
+    def page(self) -> dict[str, Any]:
+        return self.session.page.state
+
+    def do(self, name: str, *given: Any) -> None:
+        do(self.session, name, *given)
+        self.rest()
+
+    def set(self, label: str, value: Any) -> None:
+        self.client.gui[label].set(value)
+        self.rest()
+
+    def press(self, label: str) -> None:
+        self.client.gui[label].press()
+        self.rest()
+
+    def drag(self, node: str, by: Any, turn: Any = (1.0, 0.0, 0.0, 0.0)) -> None:
+        """Drag a handle in several steps."""
+        handle = self.client.scene[node]
+        start, first = np.array(handle.position), np.array(handle.wxyz)
+        handle.drag(phase="start")
+        for k in range(1, 4):
+            handle.drag(
+                start + np.multiply(by, k / 3), rotations.multiply(rotations.slerp(IDENTITY, turn, k / 3), first)
+            )
+        handle.drag(phase="end")
+        self.rest()
+
+
+IDENTITY = np.array([1.0, 0.0, 0.0, 0.0])
+BENT = rotations.from_axis_angle([0.0, 1.0, 0.0], 0.6)
+
+
+@pytest.fixture
+def window(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Document], Window]]:
+    monkeypatch.setattr("pliant.app.studio.session.PAUSE", 0.05)
+    made: list[Window] = []
+
+    def opened(document: Document) -> Window:
+        made.append(Window(tmp_path, document))
+        return made[-1]
+
+    yield opened
+    for one in made:
+        one.session.close()
+
+
+ACTIONS: dict[str, tuple[Document, list[Act]]] = {
+    "blend": (
+        HAND,
+        [
+            lambda w: w.set("fist", 0.6),
+            lambda w: w.press("Add a ball"),
+            lambda w: w.drag("/blend/obstacle 1/handle", [0.0, 0.1, 0.0]),
+            lambda w: w.set("Friction", 0.3),
+            lambda w: w.do("set_key"),
+            lambda w: w.do("move_key", 0, 3),
+            lambda w: w.press("Remove it"),
+        ],
+    ),
+    "transfer": (
+        BAR,
+        [
+            lambda w: w.drag("/cage/controls/positions/2", [0.0, 0.0, 0.2]),
+            lambda w: w.drag("/cage/controls/gradients/0", [0.0, 0.0, 0.0], BENT),
+            lambda w: w.set("Frames to this pose", 4),
+            lambda w: w.press("Reset it"),
+            lambda w: w.press("Remove it"),
+            lambda w: w.press("Remove all controls"),
+        ],
+    ),
+    "simulate": (
+        TENTACLE,
+        [
+            lambda w: w.drag("/elastic/turn", [0.0, 0.0, 0.0], BENT),
+            lambda w: w.press("Add a pose later"),
+            lambda w: w.press("All bones to rest"),
+            lambda w: w.do("move_key", 15, 6),
+            lambda w: w.do("copy_key", 6, 3),
+            lambda w: w.do("remove_key", 3),
+            lambda w: w.press("Shake"),
+            lambda w: w.press("Add a ball"),
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("engine", ACTIONS)
+def test_all_that_is_done_is_undone_and_redone(window: Any, engine: str) -> None:
+    document, actions = ACTIONS[engine]
+    one = window(document)
+    states = [one.panel.state()]
+    for number, act in enumerate(actions, 1):
+        act(one)
+        one.session.timeline.stop()
+        states.append(one.panel.state())
+        assert len(one.page["history"]) == number + 1, one.page["history"]
+        assert states[-1] != states[-2]
+        assert one.page["unsaved"]
+    assert len(set(one.page["history"])) > len(actions) // 2, "steps have names"
+    for state in states[-2::-1]:
+        one.do("undo")
+        assert one.panel.state() == state
+    assert not one.page["unsaved"]
+    one.do("undo")  # nothing is left to undo
+    for state in states[1:]:
+        one.do("redo")
+        assert one.panel.state() == state
+    one.do("go", 1)
+    assert one.panel.state() == states[1]
+    path = one.session.save("mine")
+    assert (one.page["title"], one.page["unsaved"]) == (path.name, False)
+
+
+@pytest.mark.parametrize("engine", ACTIONS)
+def test_what_is_shown_after_an_undo_is_what_the_scene_gives(window: Any, engine: str) -> None:
+    document, actions = ACTIONS[engine]
+    one = window(document)
+    for act in actions[:2]:
+        act(one)
+    one.do("undo")
+    one.session.timeline.stop()
+    one.rest()
+    clip = one.session.scene(one.panel.document()).run().clip
+    shown, frame = one.panel.drawn.points, min(one.session.timeline.frame, len(clip) - 1)
+    np.testing.assert_allclose(shown, clip.points[frame], atol=1e-9 * np.ptp(clip.points[0]))
+
+
+def test_a_drag_is_one_step_and_what_is_done_after_an_undo_replaces_the_rest(window: Any) -> None:
+    one = window(HAND)
+    for value in np.linspace(0.1, 0.5, 9):
+        one.client.gui["fist"].set(float(value))
+    one.rest()
+    assert one.page["history"] == ["Open hand", "Slider: fist"]
+    one.do("undo")
+    assert one.client.gui["fist"].value == 0.0
+    one.set("spread", 0.4)
+    assert one.page["history"] == ["Open hand", "Slider: spread"]
+    one.do("redo")
+    assert one.client.gui["spread"].value == 0.4
+
+
+def test_what_was_opened_is_undone(window: Any) -> None:
+    one = window(HAND)
+    one.set("fist", 0.5)
+    one.session._begin(lambda: dict(TENTACLE), "Tentacle")
+    one.rest()
+    assert one.page["title"] == "Tentacle"
+    assert one.session.engine == "simulate"
+    assert not one.page["unsaved"]
+    one.do("undo")
+    assert one.session.engine == "blend"
+    assert one.client.gui["fist"].value == 0.5
+    assert one.page["title"] == "hand"
+    assert one.page["unsaved"]
+
+
+# Sliders and keys
+
+
+def test_playing_keeps_sliders_that_are_not_keyed(window: Any) -> None:
+    one = window(HAND | {"fps": 200.0})
+    one.set("fist", 0.6)
+    pose = one.panel.document()
+    do(one.session, "play")
+    wait_for(lambda: one.session.timeline.frame > 1)
+    assert one.panel.document() == pose, "what plays is not what is saved"
+    do(one.session, "play")
+    one.rest()
+    assert one.client.gui["fist"].value == 0.6
+    assert one.panel.document() == pose
+
+
+def test_a_slider_without_keys_stays_throughout_the_clip(window: Any) -> None:
+    one = window(HAND | {"weights": [{}, {"fist": 1.0}], "frames": 9})
+    one.set("spread", 0.5)
+    one.do("scrub", 4)
+    assert one.client.gui["spread"].value == 0.5
+    assert one.client.gui["fist"].value == pytest.approx(0.5)
+    assert [row["spread"] for row in one.panel.document()["weights"]] == [0.5, 0.5]
+    one.do("undo")
+    assert "spread" not in one.panel.document()["weights"][1]
+
+
+def test_keys_are_moved_copied_and_removed_on_the_timeline(window: Any) -> None:
+    one = window(HAND | {"weights": [{}, {"fist": 1.0}, {}], "frames": 9})
+    assert one.page["keys"] == [0, 4, 8]
+    one.do("move_key", 4, 6)
+    assert one.page["keys"] == [0, 6, 8]
+    assert one.client.gui["fist"].value == 1.0
+    one.do("copy_key", 6, 2)
+    assert one.page["keys"] == [0, 2, 6, 8]
+    one.do("remove_key", 6)
+    assert one.page["keys"] == [0, 2, 8]
+    one.do("move_key", 5, 7)  # there is none
+    assert one.page["keys"] == [0, 2, 8]
+    table = one.session.scene(one.panel.document()).keys
+    np.testing.assert_allclose(np.interp(2, np.linspace(0, 8, len(table)), table[:, 2]), 1.0)
+
+
+def test_keys_of_a_shake_can_be_removed(window: Any) -> None:
+    one = window(TENTACLE)
+    one.press("Shake")
+    one.session.timeline.stop()
+    assert len(one.page["keys"]) == 5
+    for frame in one.page["keys"][:0:-1]:
+        one.do("remove_key", frame)
+        one.session.timeline.stop()
+    assert one.page["keys"] == [0]
+    one.do("go", 0)
+    assert one.panel.document() == TENTACLE
+
+
+# The timeline
+
+
+def test_it_steps_goes_to_the_ends_and_plays_a_range_at_a_speed(window: Any) -> None:
+    one = window(HAND | {"fps": 40.0})
+    timeline = one.session.timeline
+    one.do("step", -1)
+    assert timeline.frame == 4
+    one.do("step", 1)
+    assert timeline.frame == 0
+    one.do("end", True)
+    assert timeline.frame == 4
+    one.do("range", 3, 1)
+    assert one.page["range"] == [1, 3]
+    one.do("end", False)
+    assert timeline.frame == 1
+    one.do("loop", False)
+    one.do("speed", 0.5)
+    began = time.perf_counter()
+    do(one.session, "play")
+    wait_for(lambda: not timeline.playing)
+    assert time.perf_counter() - began > 0.06, "at half the speed"
+    assert timeline.frame == 3
+    assert not one.page["playing"]
+    do(one.session, "play")  # once more from the beginning of the range
+    wait_for(lambda: timeline.playing and timeline.frame < 3)
+    wait_for(lambda: not timeline.playing)
+    assert timeline.frame == 3
+
+
+def wait_for(true: Callable[[], Any], seconds: float = 20.0) -> None:
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.005)
+
+
+# By itself
+
+
+def test_a_history_is_bounded_and_names_what_differs() -> None:
+    history = History()
+    for k in range(300):
+        history.note(f"Step {k}", {"scene": {"k": k}})
+    assert len(history.steps) == 200
+    assert history.go(-1) is None
+    assert history.go(0) == {"scene": {"k": 100}}
+    scene = {"obstacles": [1], "weights": {"fit": 2.0, "rigidity": 1.0}}
+    for other, label in (
+        ({"obstacles": [1, 2]}, "Ball added"),
+        ({"obstacles": []}, "Ball removed"),
+        ({"obstacles": [3]}, "Ball"),
+        ({"weights": {"fit": 2.0, "rigidity": 3.0}}, "Weights: rigidity"),
+        ({"self_contact": True}, "Self contact"),
+    ):
+        assert difference({"scene": scene}, {"scene": scene | other}, {"obstacles": "Ball"}) == label
