@@ -152,6 +152,20 @@ def test_any_chunks_give_the_bytes_of_a_run(
     assert not list((tmp_path / "jobs.batch" / "frames").glob("*/*"))
 
 
+def test_a_combination_that_is_animated_by_hand_counts_in_every_chunk(tmp_path: Path, command_line: Command) -> None:
+    """Its column is 0 in the first frames, which does not mean there that the sliders drive it."""
+    bar = pliant.gallery.bar(500)
+    pliant.write(tmp_path / "rig.npz", pliant.Shapes(bar.base, bar.points[:4], ("base", "jaw", "smile", "jaw_smile")))
+    weights = [[0, 0.6, 0.6, 0], [0, 0.6, 0.7, 0], [0, 0.6, 0.6, 0.5]]
+    scene = {"engine": "blend", "shapes": {"file": "rig.npz"}, "weights": weights, "springs": {"interior": "none"}}
+    file = jobs_file(tmp_path, {"scene": scene, "name": "bar"})
+    made = []
+    for chunk in ("1", "3"):
+        assert command_line("batch", file, "--workers", "0", "--chunk", chunk, "--quiet")[0] == 0
+        made.append(written(tmp_path))
+    assert made[0] == made[1]
+
+
 def test_chosen_frames_are_those_of_the_whole(tmp_path: Path, command_line: Command) -> None:
     file = jobs_file(tmp_path, {"scene": BAR, "name": "bar"}, {"scene": FLESH, "name": "flesh"})
     command_line("batch", file, "--workers", "0", "--quiet")

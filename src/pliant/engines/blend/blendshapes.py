@@ -398,6 +398,7 @@ class Blendshapes(Displayed):
         pinned: ArrayLike | None = None,
         obstacles: Iterable[Any] = (),
         jobs: int = BlendOptions.jobs,
+        only: Sequence[int] | None = None,
         watch: Watch | None = None,
         **options: Any,
     ) -> Iterator[Pose]:
@@ -409,6 +410,7 @@ class Blendshapes(Displayed):
         friction: Coulomb's coefficient. self_contact: whether the shape must not pass through itself.
         thickness: the distance kept in contact; a thousandth of the diagonal if not given.
         jobs: number of processes that solve frames in parallel.
+        only: the numbers of the frames to solve, without contact; the others are left out.
         watch: as in `solve`, with one process only.
         """
         table = self.weight_table(weights)
@@ -423,6 +425,8 @@ class Blendshapes(Displayed):
                 )
         constant = [] if callable(pulls) else listed(pulls)
         pulled = [list(pulls(k)) if callable(pulls) else constant for k in range(len(table))]
+        if only is not None:
+            table, at, pulled = table[list(only)], [at[k] for k in only], [pulled[k] for k in only]
         checked = BlendOptions(jobs=jobs, **options)
         solving = checked.taken_by(SolveOptions)
         solver = make_contact_solver(self, obstacles, **checked.taken_by(make_contact_solver))
@@ -451,7 +455,7 @@ class Blendshapes(Displayed):
             )
         return np.stack([self.row(row) for row in table])
 
-    @takes_keywords_of(poses, without=("watch",))
+    @takes_keywords_of(poses, without=("only", "watch"))
     def animate(
         self,
         weights: ArrayLike | WeightClip | None = None,

@@ -1,7 +1,8 @@
 """Frames solved in several processes.
 
 Every process receives the rig once, with the knots of the warm starts already solved, and uses its share of the cores.
-Frames are returned in order. Processes are spawned, so a script needs the usual ``if __name__ == "__main__":``.
+Frames go to them in chunks, as those of batches do, and are returned in order. Processes are spawned, so a script needs
+the usual ``if __name__ == "__main__":``.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from multiprocessing import get_context
 from typing import TYPE_CHECKING, Any
 
 from pliant.core.clips import Pose
+from pliant.core.frame_ranges import progressions
 from pliant.core.topology import Floats
 from pliant.engines.blend.equilibrium import SolveOptions
 from pliant.engines.blend.pulls import Pull, read_load
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     from pliant.engines.blend.blendshapes import Blendshapes
 
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", THREADS)
+LARGEST_CHUNK, CHUNKS_A_PROCESS = 10, 4
+"""Frames that a process gets in one go, and how often, at least, it gets some: the last ones end together."""
 _rig: Blendshapes | None = None
 
 
@@ -34,10 +38,15 @@ def solve_in_processes(
         rig.statics.start(row, options.accuracy)
     with few_threads(jobs):
         pool = ProcessPoolExecutor(min(jobs, len(weights)), get_context("spawn"), _receive_rig, (rig,))
-        waiting = [pool.submit(_solve, row, *load, options) for row, load in zip(weights, loads, strict=True)]
+        size = max(1, min(LARGEST_CHUNK, len(weights) // (jobs * CHUNKS_A_PROCESS)))
+        chunks = progressions(range(len(weights)), size)
+        waiting = [
+            pool.submit(_solve, weights[chunk.start : chunk.stop], [loads[k] for k in chunk], options)
+            for chunk in chunks
+        ]
     try:
         for future in waiting:
-            yield future.result()
+            yield from future.result()
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
 
@@ -63,6 +72,7 @@ def _receive_rig(rig: Blendshapes) -> None:
     _rig = rig
 
 
-def _solve(weights: Floats, pulls: Sequence[Pull], pinned: Any, options: SolveOptions) -> Pose:
+def _solve(weights: Floats, loads: Sequence[tuple[Sequence[Pull], Any]], options: SolveOptions) -> list[Pose]:
     assert _rig is not None
-    return _rig.solve_frame(weights, read_load(_rig, pulls, pinned), options)
+    rows = zip(weights, loads, strict=True)
+    return [_rig.solve_frame(row, read_load(_rig, pulls, pinned), options) for row, (pulls, pinned) in rows]

@@ -45,11 +45,14 @@ class BlendRun(EngineRun):
     """The solver's settings as text."""
     contact: Contact = field(default_factory=Contact)
     """Obstacles and contact options."""
+    frames: Sequence[int] | None = None
+    """Which rows of the weights the poses are at; None: all."""
 
     def __post_init__(self) -> None:
         put = object.__setattr__
         put(self, "poses", tuple(self.poses))
-        put(self, "weights", self.rig.weight_table(self.weights))
+        table = self.rig.weight_table(self.weights)
+        put(self, "weights", table if self.frames is None else table[list(self.frames)])
         put(self, "settings", MappingProxyType(dict(self.settings)))
         if len(self.weights) != len(self.poses) or not self.poses:
             raise InputError(f"got {len(self.poses)} poses for {len(self.weights)} rows of weights; expected one each")
@@ -217,8 +220,8 @@ def gathered(
 ) -> BlendRun:
     """The run of some frames; those that leave others out are played as slowly. See `Engine.frames`."""
     contact = Contact(scene.obstacles, names=scene.obstacle_names, **scene.options.taken_by(Contact))
-    table, fps = scene.table(rig)[list(frames)], scene.fps / step_of(frames)
-    return BlendRun(rig, table, poses, fps, seconds, solved, _settings(scene), contact)
+    fps = scene.fps / step_of(frames)
+    return BlendRun(rig, scene.table(rig), poses, fps, seconds, solved, _settings(scene), contact, frames)
 
 
 def division(scene: BlendScene) -> Division:

@@ -136,14 +136,12 @@ class BlendScene(EngineScene):
 
         frames: only these, by this process.
         """
-        chosen: Any = slice(None) if frames is None else list(frames)
-        path = None if self.pins is None or self.pins.path is None else self.pins.path[chosen]
-        alone = {} if frames is None else {"jobs": 1}
+        alone = {} if frames is None else {"jobs": 1, "only": frames}
         with located(self.text, ("shapes",), BLEND_KEYS):
             return rig.poses(
-                self.table(rig)[chosen],
+                self.table(rig),
                 pulls=self.pulls,
-                pinned=path,
+                pinned=None if self.pins is None else self.pins.path,
                 obstacles=self.obstacles,
                 watch=watch,
                 **self.options.taken_by(Blendshapes.poses) | alone,
