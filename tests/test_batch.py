@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import pliant
-from pliant.app.batch import tasks
+from pliant.app.batch import data_set, tasks
 from pliant.app.batch.dispatch import tasks_of
 from pliant.app.batch.jobs import read_batch
 from pliant.app.batch.store import Store, job_key
@@ -357,3 +357,96 @@ def test_a_batch_without_dask_says_what_it_needs(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", code, "batch", file, "--workers", "2"], capture_output=True, text=True)
     assert done.returncode == 2
     assert 'needs the extra "batch": pip install "pliant[batch]"' in done.stderr
+
+
+# Data sets
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> str:
+    bar = pliant.gallery.bar(500)
+    pliant.write(tmp_path / "rig.npz", pliant.Shapes(bar.base, bar.points[:3], ("straight", "bent", "twisted")))
+    return str(tmp_path / "rig.npz")
+
+
+def arrays(path: Path) -> dict[str, Any]:
+    group = pytest.importorskip("zarr").open_group(path, mode="r")
+    return {name: array[:] for name, array in group.arrays()}
+
+
+def test_a_data_set_holds_what_the_rig_gives(tmp_path: Path, command_line: Command, rig: str) -> None:
+    target = tmp_path / "set.zarr"
+    command = ("sample", rig, "--poses", "11", "--shard", "4", "--workers", "0", "--seed", "3")
+    assert command_line(*command, "-o", str(target), "--quiet")[::2] == (0, "")
+    found = arrays(target)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["rig.npz", "set.zarr"]
+    assert found["points"].shape == (11, len(found["rest"]), 3)
+    assert found["converged"].all()
+    solver = pliant.Blendshapes(pliant.read_shapes(rig))
+    for k in (0, 10):
+        pose = solver.solve(found["weights"][k])
+        assert np.abs(pose.points - found["points"][k]).max() < 1e-4 * pose.shape.diagonal
+    assert command_line(*command[:3], "11", *command[4:], "-o", str(target))[0] == 2  # it is there
+
+    for path in ("points/c/1/0/0", "weights/c/1/0"):  # as if it had been stopped
+        (target / path).unlink()
+    code, out, _ = command_line(*command, "-o", str(target), "--resume")
+    assert (code, out.split(" poses")[0]) == (0, "4 of 11")
+    for name, values in arrays(target).items():
+        np.testing.assert_array_equal(values, found[name])
+    code, _, err = command_line(*command, "--degrees", "3", "-o", str(target), "--resume")
+    assert (code, "of other options" in err) == (2, True)
+
+    other = tmp_path / "other.zarr"  # larger shards, more poses: it begins with the same
+    command_line(*command[:3], "16", "--shard", "16", "--workers", "0", "--seed", "3", "-o", str(other))
+    for name in ("weights", "points", "split"):
+        np.testing.assert_array_equal(arrays(other)[name][:11], found[name])
+
+
+def test_few_sliders_at_once(tmp_path: Path, command_line: Command, rig: str) -> None:
+    target = str(tmp_path / "set.zarr")
+    command_line("sample", rig, "--poses", "8", "--active", "1", "--low", "-0.5", "--workers", "0", "-o", target)
+    weights = arrays(Path(target))["weights"]
+    assert (np.count_nonzero(weights, axis=1) == 1).all()
+    assert -0.5 <= weights.min() < 0 < weights.max() <= 1
+
+
+def test_points_of_the_sequence_cover_the_range_evenly() -> None:
+    drawn = data_set.sobol(5, range(64), 7)
+    counts = [np.histogram(column, bins=64, range=(0, 1))[0] for column in drawn.T]
+    assert (np.array(counts) == 1).all()
+    np.testing.assert_array_equal(data_set.sobol(5, range(17, 40), 7), drawn[17:40])
+    assert not np.allclose(data_set.sobol(5, range(64), 8), drawn)
+    options = data_set.SampleOptions(splits=(0.5, 0.25, 0.25))
+    shares = np.bincount([data_set.split_of(k, options) for k in range(2000)]) / 2000
+    assert np.abs(shares - options.splits).max() < 0.05
+
+
+@pytest.mark.slow
+def test_a_data_set_of_joints_and_of_a_motion(tmp_path: Path, command_line: Command) -> None:
+    dino, bones = pliant.gallery.dinosaur(800).base, pliant.gallery.dinosaur_skeleton()
+    walk = pliant.gallery.dinosaur_walk()
+    pliant.write(tmp_path / "walk.bvh", walk)
+    pliant.write(tmp_path / "dino.npz", dino)
+    target = tmp_path / "set.zarr"
+    sample = ("sample", str(tmp_path / "dino.npz"), "--of", "joints", "--poses", "3", "--workers", "0")
+    code, _, err = command_line(*sample, "-o", str(target))
+    assert code in (0, 1), err
+    found = arrays(target)
+    assert found["rotations"].shape[::2] == (3, 4)
+    assert len(bones) > 1
+    assert np.ptp(found["points"], axis=0).max() > 0.01 * dino.diagonal
+    code, _, err = command_line(*sample, "--motion", str(tmp_path / "walk.bvh"), "-o", str(tmp_path / "walk.zarr"))
+    assert code in (0, 1), err
+
+
+def test_what_cannot_be_sampled_is_one_line(tmp_path: Path, command_line: Command, rig: str) -> None:
+    pliant.write(tmp_path / "mesh.obj", pliant.gallery.box())
+    for arguments, problem in (
+        ((rig, "-o", str(tmp_path / "a.npz")), "expected one that ends in .zarr"),
+        ((str(tmp_path / "mesh.obj"), "--of", "weights", "-o", str(tmp_path / "a.zarr")), "has no morph targets"),
+        ((str(tmp_path / "none.glb"), "-o", str(tmp_path / "a.zarr")), "none.glb"),
+    ):
+        code, _, err = command_line("sample", *arguments, "--workers", "0")
+        assert (code, err.count("\n")) == (2, 1)
+        assert problem in err

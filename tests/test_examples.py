@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import pliant
+from pliant.app.cli import main
 
 FOLDER = Path(__file__).resolve().parents[1] / "examples"
 
@@ -66,3 +67,16 @@ def test_a_creature_shakes_itself_and_settles(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("name", "files"), [("bubble_man", ("02_01", "09_01")), ("robot_jump", ("16_05",))])
 def test_captured_motions_drive_the_figures(name: str, files: tuple[str, ...], data: Path, tmp_path: Path) -> None:
     check(run(name, tmp_path, *(str(data / f"mocap/cmu/{file}.bvh") for file in files)), tmp_path, name)
+
+
+@pytest.mark.slow
+def test_a_network_learns_what_sliders_alone_cannot(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    pytest.importorskip("zarr")
+    pliant.write(tmp_path / "rig.npz", pliant.gallery.hand(1000))
+    with pytest.raises(SystemExit):
+        main(
+            ["sample", str(tmp_path / "rig.npz"), "--poses", "256", "-o", str(tmp_path / "set.zarr"), "--workers", "0"]
+        )
+    found = run("learn_deformer", str(tmp_path / "set.zarr"), 60)
+    assert found["network mean"] < 0.5 * found["linear mean"]

@@ -184,7 +184,7 @@ def _cluster(options: BatchOptions, size: int) -> Iterator[Any]:
     if options.cluster is None:
         with dask.config.set({"distributed.scheduler.allowed-failures": options.retries}), _deaf_children():
             cluster = distributed.LocalCluster(
-                n_workers=size, threads_per_worker=1, dashboard_address=None, silence_logs=logging.CRITICAL
+                n_workers=size, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL
             )
         with cluster:
             yield cluster

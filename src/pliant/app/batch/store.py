@@ -182,6 +182,10 @@ class Store:
         """Keep the record of a job that is done."""
         _write_json(self.folder / "finished" / f"{name}.json", record)
 
+    def remove(self) -> None:
+        """Remove all that is kept."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
     def forget(self, name: str, key: str) -> None:
         """Remove all that is known of a job but its set-up."""
         (self.folder / "finished" / f"{name}.json").unlink(missing_ok=True)

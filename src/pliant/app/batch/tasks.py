@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -60,23 +61,23 @@ class Task:
 
 def prepare(task: Task) -> TaskRecord:
     """Read the scene and set up its solver, and keep both. Gives the number of frames, and how they can be divided."""
-    with _at_work(task) as record:
-        record["plan"] = task.store.plan(task.key) or _prepared(task)[2]
+    with at_work(task) as record:
+        record["plan"] = task.store.plan(task.key) or prepared(task)[2]
         _check_frames(task, record["plan"])
     return record
 
 
 def solve_chunk(task: Task, frames: range) -> TaskRecord:
     """Solve some frames, and keep them."""
-    with _at_work(task) as record:
+    with at_work(task) as record:
         record |= {"frames": frames_text(frames), **_solve_chunk(task, frames)}
     return record
 
 
 def finish(task: Task, view: Any = "auto", up: Any = "auto") -> TaskRecord:
     """Join the frames, write the clip and the report, and keep what there is to say of them."""
-    with _at_work(task) as record:
-        scene, solver, plan = _prepared(task)
+    with at_work(task) as record:
+        scene, solver, plan = prepared(task)
         begun = time.perf_counter()
         run = _run(task, scene, solver, plan)
         write = task.engine.part("write")
@@ -137,7 +138,7 @@ def missing_chunks(task: Task, plan: TaskRecord, size: int) -> list[range]:
 
 
 @contextmanager
-def _at_work(task: Task) -> Iterator[TaskRecord]:
+def at_work(task: Task) -> Iterator[TaskRecord]:
     """The record of a task: where and how long it took, and what was noted. Linear algebra has one thread meanwhile, so
     that results do not depend on the cores of whoever computes them.
     """
@@ -171,7 +172,7 @@ def _check_frames(task: Task, plan: TaskRecord) -> None:
         raise BadSceneError(str(error)) from None
 
 
-def _prepared(task: Task) -> tuple[Any, Any, TaskRecord]:
+def prepared(task: Task) -> tuple[Any, Any, TaskRecord]:
     """The scene, its solver and its facts: in memory, on disk, or made."""
     return _in_memory(task.key, lambda: _loaded(task) or _made(task))
 
@@ -188,7 +189,12 @@ def _made(task: Task) -> tuple[Any, Any, TaskRecord]:
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", ".*there is no such folder; it will be made")  # a table is no typo
-            scene, solver = set_up(job.output, job.report, lambda: scene_from(job.document, job.folder), _unlocated)
+            read = partial(scene_from, job.document, job.folder)
+            if job.output:
+                scene, solver = set_up(job.output, job.report, read, _unlocated)
+            else:  # a data set
+                scene = read()
+                solver = scene.prepare()
     except InputError as error:
         raise BadSceneError(str(error)) from error
     count = len(scene) if hasattr(scene, "__len__") else len(solver)
@@ -221,7 +227,7 @@ def _in_memory(key: str, make: Callable[[], tuple[Any, Any, TaskRecord]]) -> tup
 
 
 def _solve_chunk(task: Task, frames: range) -> TaskRecord:
-    scene, solver, plan = _prepared(task)
+    scene, solver, plan = prepared(task)
     before = None
     if plan["division"] == "order" and frames[0] > 0:
         before = task.store.frames(task.key, [frames[0] - 1])[0].get(frames[0] - 1)

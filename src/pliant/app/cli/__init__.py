@@ -103,12 +103,24 @@ def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__
 
 def parser_of_all() -> argparse.ArgumentParser:
     """Of every command."""
-    from pliant.app.cli import batch, completion, convert, engines, fit, inspect, pictures, scene, skeleton, studio
+    from pliant.app.cli import (
+        batch,
+        completion,
+        convert,
+        engines,
+        fit,
+        inspect,
+        pictures,
+        sample,
+        scene,
+        skeleton,
+        studio,
+    )
     from pliant.app.cli.arguments import Parser
 
     parser = Parser(prog="pliant", description="Shapes that deform the way bodies do.")
     parser.add_argument("--version", action="version", version=f"pliant {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=Parser)
-    for family in (pictures, engines, fit, scene, batch, skeleton, studio, inspect, convert, completion):
+    for family in (pictures, engines, fit, scene, batch, sample, skeleton, studio, inspect, convert, completion):
         family.add_commands(commands)
     return parser
