@@ -64,9 +64,11 @@ class Engine:
     found in ascending frames, from the result `before` them where they are solved in order; ended: whether the clip
     ends there. gathered(scene, solver, frames, results, setup seconds, solve seconds) -> run."""
     samples: Lazy = None
-    """The module that poses a rig for data sets (`pliant.app.batch.data_set`). DRIVEN_BY: "weights" or "joints".
+    """The module that poses a rig for data sets (`pliant.app.batch.data_set`).
     document(rig, options) -> the scene. dimensions(scene, options) -> how many numbers from 0 to 1 say a pose.
     posed(scene, solver, numbers, k, options) -> arrays of pose k by name. facts(scene, solver) -> what to note."""
+    driven_by: str = ""
+    """What moves it there: "weights" or "joints"."""
     description: str = ""
     """Of the command, in a few lines."""
     page: str = ""
@@ -135,6 +137,7 @@ ENGINES: dict[str, Engine] = {
             report="pliant.engines.blend.app.report:blend_report",
             frames="pliant.engines.blend.app.result",
             samples="pliant.engines.blend.app.sampling",
+            driven_by="weights",
             command="pliant.engines.blend.app.command",
             further=("pliant.engines.blend.app.correctives_command",),
             description="Blend shapes of one topology as a body of springs, from the first through all to the last or "
@@ -180,6 +183,7 @@ ENGINES: dict[str, Engine] = {
             report="pliant.engines.simulate.app.report:simulate_report",
             frames="pliant.engines.simulate.app.result",
             samples="pliant.engines.simulate.app.sampling",
+            driven_by="joints",
             further_options=(RodOptions,),
             command="pliant.engines.simulate.app.command",
             description="Let a shape follow a skeleton as flesh does: it bends, swings, sags and gives way. No weights "

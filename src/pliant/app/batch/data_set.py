@@ -35,7 +35,7 @@ from pliant.core.topology import Floats
 from pliant.engines.registry import ENGINES
 
 SPLITS = ("train", "validation", "test")
-POINTS = "points"
+POINTS_ARRAY = "points"
 WHAT, STORED = "what to sample", "what is stored"
 
 
@@ -74,12 +74,12 @@ def scene_for(rig: str, options: SampleOptions) -> dict[str, Any]:
     refusals = []
     for engine in ENGINES.values():
         sampler = engine.part("samples")
-        if sampler is None or options.of not in (None, sampler.DRIVEN_BY):
+        if sampler is None or options.of not in (None, engine.driven_by):
             continue
         try:
             return {"engine": engine.name, **sampler.document(rig, options)}
         except InputError as error:
-            refusals.append(f"by {sampler.DRIVEN_BY}: {error}")
+            refusals.append(f"by {engine.driven_by}: {error}")
     raise InputError("; ".join(refusals) or f"{rig} cannot be sampled")
 
 
@@ -114,7 +114,7 @@ class DataSet:
             scene, solver, _ = prepared(task)
             sampler = ENGINES[task.job.engine].part("samples")
             _make(zarr, self, scene, solver, sampler, facts)
-        folder = self.output / POINTS / "c"
+        folder = self.output / POINTS_ARRAY / "c"
         return [k for k in range(self.shards()) if not (folder / str(k) / "0" / "0").is_file()]
 
     def run(self, workers: Workers, show: Progress, *, resume: bool = False, retries: int = 2) -> list[TaskRecord]:
@@ -148,7 +148,7 @@ def make_shard(task: Task, data: DataSet, shard: int) -> TaskRecord:
         arrays = {name: np.stack([each[name] for each in sampled]) for name in sampled[0]}
         arrays["split"] = np.array([split_of(k, data.options) for k in numbers], dtype=np.uint8)
         group = _zarr().open_group(data.output, mode="r+")
-        for name in sorted(arrays, key=lambda name: name == POINTS):  # they say that the shard is done
+        for name in sorted(arrays, key=lambda name: name == POINTS_ARRAY):  # they say that the shard is done
             group[name][numbers.start : numbers.stop] = arrays[name]
         record |= {"poses": len(numbers), "unconverged": int(np.sum(~arrays["converged"]))}
     return record
@@ -213,7 +213,7 @@ def _make(zarr: Any, data: DataSet, scene: Any, solver: Any, sampler: Any, facts
     group = zarr.create_group(made, attributes=facts | {"splits": list(SPLITS), **sampler.facts(scene, solver)})
     for name, value in {**first, "split": np.uint8(0)}.items():
         one = np.asarray(value)
-        inner = 1 if name == POINTS else size
+        inner = 1 if name == POINTS_ARRAY else size
         group.create_array(
             name, shape=(poses, *one.shape), dtype=one.dtype, chunks=(inner, *one.shape), shards=(size, *one.shape),
             compressors=None,

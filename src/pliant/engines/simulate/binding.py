@@ -298,6 +298,8 @@ class _Parts:
         joint = np.argmax(self.weight, axis=1)
         bound = self.weight.sum(axis=1) > 0.5
         known = np.flatnonzero(bound[self.part])
+        if not len(known):  # a group or two is all that the file binds
+            return joint
         tree = cKDTree(self.points[known])
         for part in np.flatnonzero(~bound).tolist():
             away, near = tree.query(self.points[self.part == part])

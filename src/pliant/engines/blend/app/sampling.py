@@ -6,15 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from pliant.app.batch.data_set import POINTS, Sampled, SampleOptions, chosen
+from pliant.app.batch.data_set import POINTS_ARRAY, Sampled, SampleOptions, chosen
 from pliant.core.errors import FileError
 from pliant.core.topology import Floats
 from pliant.engines.blend import Blendshapes
 from pliant.engines.blend.app.scene import BlendScene
 from pliant.io import BY_SUFFIX, kinds_in
 from pliant.io.source import find
-
-DRIVEN_BY = "weights"
 
 
 def document(rig: str, options: SampleOptions) -> dict[str, Any]:
@@ -48,7 +46,7 @@ def posed(scene: BlendScene, rig: Blendshapes, numbers: Floats, k: int, options:
     return {
         "weights": row[sliders].astype(np.float32),
         "converged": np.bool_(pose.converged),
-        POINTS: pose.points.astype(np.float32),
+        POINTS_ARRAY: pose.points.astype(np.float32),
     }
 
 

@@ -1,4 +1,4 @@
-"""Poses of flesh on bones for data sets: joints turned at random, or as a motion turns them; each at rest."""
+"""Poses of flesh on bones for data sets: joints rotated at random, or as a motion turns them; each at rest."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from typing import Any
 
 import numpy as np
 
-from pliant.app.batch.data_set import POINTS, Sampled, SampleOptions, chosen
+from pliant.app.batch.data_set import POINTS_ARRAY, Sampled, SampleOptions, chosen
 from pliant.core import rotations
 from pliant.core.skeleton import SkeletonPose
 from pliant.core.topology import Floats
 from pliant.engines.simulate import ElasticBody
 from pliant.engines.simulate.app.scene import ElasticScene
 
-DRIVEN_BY = "joints"
-
 
 def document(rig: str, options: SampleOptions) -> dict[str, Any]:
     """See `Engine.samples`."""
-    scene: dict[str, Any] = {"shape": {"file": rig}, "static": True}
-    return scene if options.motion is None else scene | {"motion": {"file": options.motion}}
+    moved: dict[str, Any] = (
+        {"hold": 1.0} if options.motion is None else {"motion": {"file": options.motion}, "static": True}
+    )
+    return {"shape": {"file": rig}, **moved}
 
 
 def dimensions(scene: ElasticScene, options: SampleOptions) -> int:
@@ -34,23 +34,23 @@ def posed(scene: ElasticScene, body: ElasticBody, numbers: Floats, k: int, optio
         limbs = skeleton.parents >= 0
         angles = np.radians(options.degrees) * (2 * numbers.reshape(-1, 3) - 1)
         angles[~chosen(len(angles), k, options)] = 0
-        turned = skeleton.rest_rotations.copy()
-        turned[limbs] = rotations.multiply(turned[limbs], rotations.exp(angles))
-        pose = SkeletonPose(skeleton, turned, skeleton.offsets)
+        rotated = skeleton.rest_rotations.copy()
+        rotated[limbs] = rotations.multiply(rotated[limbs], rotations.exp(angles))
+        pose = SkeletonPose(skeleton, rotated, skeleton.offsets)
     else:
         motion = scene.frame_poses
         at = numbers[0] * (len(motion) - 1)
         before, after = int(at), min(int(at) + 1, len(motion) - 1)
         share = at - before
-        turned = rotations.slerp(motion.rotations[before], motion.rotations[after], share)
+        rotated = rotations.slerp(motion.rotations[before], motion.rotations[after], share)
         moved = (1 - share) * motion.translations[before] + share * motion.translations[after]
-        pose = SkeletonPose(skeleton, turned, moved)
+        pose = SkeletonPose(skeleton, rotated, moved)
     found = scene.posed(body, pose, 0)
     return {
         "rotations": pose.rotations.astype(np.float32),
         "translations": pose.translations.astype(np.float32),
         "converged": np.bool_(found.converged),
-        POINTS: found.points.astype(np.float32),
+        POINTS_ARRAY: found.points.astype(np.float32),
     }
 
 
