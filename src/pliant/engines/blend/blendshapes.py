@@ -33,6 +33,7 @@ from pliant.engines.blend.body import SpringBody, spring_body
 from pliant.engines.blend.contacts import make_contact_solver, pose_in_contact, poses_in_contact
 from pliant.engines.blend.correctives import LinearRig, correctives
 from pliant.engines.blend.derived_names import GivenCombinations, GivenInBetweens
+from pliant.engines.blend.detail import Detail, coarse_count, coarsened
 from pliant.engines.blend.equilibrium import SolveOptions, Watch
 from pliant.engines.blend.fit import SliderFit, fit
 from pliant.engines.blend.interior import fill_parts
@@ -48,6 +49,8 @@ from pliant.engines.blend.targets import target_problems
 from pliant.geometry.regions import Region, vertex_weight
 from pliant.geometry.spatial import SurfaceTree
 
+AIMS = 4
+"""Solves with which a vertex that is carried comes to where it is pulled: its carriers rotate on the way."""
 log = logging.getLogger("pliant.engines.blend")
 
 Pulls = Iterable[Pull] | Callable[[int], Iterable[Pull]]
@@ -69,6 +72,8 @@ class Blendshapes(Displayed):
     inbetweens, combinations: shapes that are no sliders: "auto" finds them by name, "none" makes them sliders. Of
         combinations, "corrective" says that they are added to their parts, and "full" that they are whole shapes. Or
         {"half smile": ("smile", 0.5)} and {"both": ("jawOpen", "smile")}; see `pliant.engines.blend.sliders`.
+    coarse: about how many vertices are solved for, if there are more, which carry the others with their details; "auto"
+        for large meshes; see `pliant.engines.blend.detail`.
     """
 
     def __init__(
@@ -83,8 +88,9 @@ class Blendshapes(Displayed):
         model: Model = BlendOptions.model,
         inbetweens: GivenInBetweens = "auto",
         combinations: GivenCombinations = "auto",
+        coarse: int | Literal["auto", "none"] = BlendOptions.coarse,
     ) -> None:
-        BlendOptions.check(model=model)
+        BlendOptions.check(model=model, coarse=coarse)
         given = Shapes.of(shapes)
         if len(given) < 2:
             raise InputError("got one shape; expected a base and at least one more to blend with", argument="shapes")
@@ -96,10 +102,15 @@ class Blendshapes(Displayed):
             warnings.warn(problem, PliantWarning, stacklevel=2)
         self._weld: Weld = self.shapes.base.welded(poses=list(self.shapes.points[1:]))
         points = np.ascontiguousarray(self.shapes.points[:, self._weld.kept])
-        mesh = self._weld.mesh
-        if not len(mesh.triangles):
+        if not len(self._weld.mesh.triangles):
             raise InputError("the base has no faces; expected a mesh", argument="shapes")
         self._pins = self._vertices(pins)
+        self.detail: Detail | None = None
+        """The surface, where it is carried by a coarse body."""
+        if (count := coarse_count(coarse, points.shape[1])) is not None:
+            self._weld, self.detail = coarsened(self._weld, points, count, self._pins)
+            self._pins, points = self._vertices(pins), np.ascontiguousarray(points[:, self.detail.vertices])
+        mesh = self._weld.mesh
         fixed = _static(points, mesh)
         self.static: NDArray[np.bool_] = fixed.copy()
         """(n,) welded vertices that no shape moves and that are not pinned."""
@@ -131,13 +142,14 @@ class Blendshapes(Displayed):
         )
         self.anchors: Floats = self.body.frames.centres[0, [a.part for a in anchors]].reshape(-1, 3)
         """(anchors, 3) their centres in the base."""
-        self.statics = StaticSolver(self.body, self._weld, self.shapes.base)
+        self.statics = StaticSolver(self.body, self._weld, self.shapes.base, self.detail)
 
     def __repr__(self) -> str:
         added = self.body.network.count - len(self._weld.mesh.points)
+        carried = f" for {self.detail.points.shape[1]}" if self.detail is not None else ""
         return (
-            f"Blendshapes({len(self.shapes)} shapes, {self.body.network.count} vertices of which {added} inside, "
-            f"{len(self.springs)} springs)"
+            f"Blendshapes({len(self.shapes)} shapes, {self.body.network.count} vertices of which {added} inside"
+            f"{carried}, {len(self.springs)} springs)"
         )
 
     @property
@@ -145,6 +157,15 @@ class Blendshapes(Displayed):
         """The former name of `static`."""
         warnings.warn("Blendshapes.still is now Blendshapes.static", DeprecationWarning, stacklevel=2)
         return self.static
+
+    def need_all_vertices(self, what: str) -> None:
+        """Refuse a coarse body, for what needs all vertices."""
+        if self.detail is not None:
+            raise InputError(
+                f"{what} needs a body of all vertices, and this has {len(self.detail.vertices):,} of "
+                f'{self.detail.points.shape[1]:,}; expected coarse="none"',
+                argument="coarse",
+            )
 
     @property
     def springs(self) -> Springs:
@@ -282,9 +303,15 @@ class Blendshapes(Displayed):
             x = x if given is None else given
             return statics.pose(statics.outcome(self.body.network, w, x, self.body.rest(w), None, options), w)
         free, rest = statics.free(w, x, options.accuracy)
-        network, x = statics.loaded(load, free if given is None else given)
-        options = replace(options, accuracy=options.accuracy * statics.share_moved(network, x - free, load.force))
-        return statics.pose(statics.outcome(network, w, x, rest, load.force, options), None)
+        x = free if given is None else given
+        for _ in range(1 if self.detail is None else AIMS):
+            network, x = statics.loaded(statics.aimed(load, x, w), x)
+            share = statics.share_moved(network, x - free, load.force)
+            found = statics.outcome(
+                network, w, x, rest, load.force, replace(options, accuracy=options.accuracy * share)
+            )
+            x = found.x
+        return statics.pose(found, w, world=True)
 
     def jacobian(
         self,

@@ -8,7 +8,7 @@ pressed on them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from pliant.contact.forces import Compliance
-from pliant.contact.obstacles import as_obstacle
+from pliant.contact.obstacles import Obstacle, as_obstacle
 from pliant.contact.solver import DEFAULT_THICKNESS, ContactSolver
 from pliant.core.clips import Pose
 from pliant.core.topology import Floats, Ints
@@ -35,6 +35,8 @@ GROUND_STIFFNESS = 3e-3
 """Spring to the free position, over the mean stiffness of a vertex."""
 STATIC_STIFFNESS = 1.0
 """The same, over its own stiffness, for a vertex that no shape moves."""
+FINE_ROUNDS = 5
+"""How often fine vertices are put out of all obstacles: out of one may be into the next."""
 STEPS_FROM_BASE = 8
 """Steps in which a single shape with self-contact is reached from the base."""
 NO_LOAD = ExternalLoad(np.zeros(0, np.int64), np.zeros((0, 3)), None)
@@ -52,6 +54,8 @@ def make_contact_solver(
     moving = [as_obstacle(obstacle) for obstacle in given]
     if not moving and not self_contact:
         return None
+    if self_contact:
+        rig.need_all_vertices("self-contact")
     mesh = rig._weld.mesh
     return ContactSolver(
         mesh.triangles,
@@ -121,7 +125,7 @@ def pose_in_contact(
     if solver.self_contact is not None:
         for share in np.arange(1, STEPS_FROM_BASE) / STEPS_FROM_BASE:
             part = np.eye(len(w))[0] * (1 - share) + w * share
-            _in_contact(rig, solver, _loaded_body(rig, part, NO_LOAD, options), options, 0)
+            _in_contact(rig, solver, part, _loaded_body(rig, part, NO_LOAD, options), options, 0)
     return next(iter(poses_in_contact(rig, solver, [(w, load)], options)))
 
 
@@ -129,33 +133,64 @@ def poses_in_contact(
     rig: Blendshapes, solver: ContactSolver, frames: Iterable[tuple[Floats, ExternalLoad]], options: SolveOptions
 ) -> Iterator[Pose]:
     """Frames of full weights and loads, in order; whether the first can be begun from is checked at once."""
-    bodies = (_loaded_body(rig, w, load, options) for w, load in frames)
+    bodies = ((w, _loaded_body(rig, w, load, options)) for w, load in frames)
     first = next(bodies)
-    solver.check_start(first.free)
-    return (_in_contact(rig, solver, body, options, number) for number, body in enumerate(chain([first], bodies)))
+    solver.check_start(first[1].free)
+    return (
+        _in_contact(rig, solver, w, body, options, number) for number, (w, body) in enumerate(chain([first], bodies))
+    )
 
 
 def _loaded_body(rig: Blendshapes, w: Floats, load: ExternalLoad, options: SolveOptions) -> SpringContactBody:
     statics = rig.statics
     free, rest = statics.free(w, statics.start(w, options.accuracy), options.accuracy)
-    network, x = statics.loaded(load, free)
+    network, x = statics.loaded(statics.aimed(load, free, w), free)
     return SpringContactBody(rig, network, load.vertices, rest, x, load.force, options.accuracy)
 
 
 def _in_contact(
-    rig: Blendshapes, solver: ContactSolver, body: SpringContactBody, options: SolveOptions, number: int
+    rig: Blendshapes, solver: ContactSolver, w: Floats, body: SpringContactBody, options: SolveOptions, number: int
 ) -> Pose:
-    """A frame in contact."""
+    """A frame in contact, at weights (shapes,)."""
     most = options.iterations or 300
     found = solver.frame(body, number, iterations=most, watch=options.watch)
     outcome = Outcome(found.x, 0.0, found.iterations, found.residual, found.converged, found.message)
+    pose = rig.statics.pose(outcome, w, world=True)
+    if rig.detail is not None:
+        obstacles = [moving.at(number) for moving in solver.obstacles]
+        pose = replace(pose, shape=pose.shape.with_points(pushed_out(pose.points, obstacles)))
+        found = replace(found, penetration=deepest(pose.points, obstacles))
     return replace(
-        rig.statics.pose(outcome, None),
+        pose,
         penetration=found.penetration / rig.body.diagonal,
         contacts=found.contacts,
         reactions=found.reactions,
         crossings=found.crossings,
     )
+
+
+def pushed_out(points: Floats, obstacles: Sequence[Obstacle]) -> Floats:
+    """(n, 3) points of a fine surface, those inside obstacles on the nearest places of their surfaces.
+
+    The coarse body has given way; what is left inside is as deep as its faces are coarse.
+    """
+    points = points.copy()
+    for _ in range(FINE_ROUNDS):
+        moved = False
+        for obstacle in obstacles:
+            near = np.flatnonzero(obstacle.clearance(points) <= 0)
+            away, outward = obstacle.signed(points[near])
+            inside = away < 0
+            points[near[inside]] -= away[inside, None] * outward[inside]
+            moved |= bool(inside.any())
+        if not moved:
+            break
+    return points
+
+
+def deepest(points: Floats, obstacles: Sequence[Obstacle]) -> float:
+    """How deep points are in obstacles; a length."""
+    return max((float(-obstacle.signed(points)[0].min(initial=0.0)) for obstacle in obstacles), default=0.0)
 
 
 class Attached:

@@ -334,6 +334,7 @@ def fit(
     progress: Callable[[int, int], None] | None,
 ) -> SliderFit:
     """SliderFit every frame, and smooth the clip; see `Blendshapes.fit`."""
+    rig.need_all_vertices("fitting sliders")
     positive_number(accuracy, "accuracy")
     for name, value in (("sparsity", sparsity), ("smoothness", smoothness)):
         if not (isinstance(value, (int, float)) and np.isfinite(value) and value >= 0):

@@ -105,6 +105,7 @@ def jacobian_at(
 def _jacobian_at(
     rig: Blendshapes, row: Floats, load: ExternalLoad, options: SolveOptions, solver: ContactSolver | None
 ) -> Jacobian:
+    rig.need_all_vertices("derivatives")
     w, statics, chain = rig.weights(row), rig.statics, slider_chain(rig, row)
     start = statics.start(w, options.accuracy)
     free_options = options if len(rig.body.network.unknown) else SolveOptions()  # Newton's matrix would be empty
@@ -123,7 +124,7 @@ def _jacobian_at(
         return Jacobian(rig, pose, derivative, chain)
     outcome = statics.outcome(network, w, x, rest, load.force, options)
     loaded = LoadedDerivative(rig.body, w, free, network, load.vertices, outcome.x, rest)
-    return Jacobian(rig, statics.pose(outcome, None), loaded, chain)
+    return Jacobian(rig, statics.pose(outcome, w, world=True), loaded, chain)
 
 
 def slider_chain(rig: Blendshapes, row: Floats) -> Floats:

@@ -155,6 +155,7 @@ def learn_stiffness(
     """Factors for which the rig is nearest to the frames; see `Blendshapes.learn_stiffness`."""
     from scipy.optimize import minimize
 
+    rig.need_all_vertices("learning a stiffness")
     positive_number(smoothness, "smoothness")
     points = as_array(frames.points if isinstance(frames, Animation) else frames, "frames", np.float64)
     table = rig.weight_table(weights)

@@ -99,10 +99,10 @@ class LiveBlend:
         if solver is None:
             return self._pulled(load, w, free, rest)
         self._away = None
-        network, x = self._statics.loaded(load, free)
+        network, x = self._statics.loaded(self._statics.aimed(load, free, w), free)
         body = SpringContactBody(self.rig, network, load.vertices, rest, x, load.force, LIVE_CONTACT_ACCURACY)
         found = solver.frame(body, self._number, iterations=LIVE_ITERATIONS, quick=CONTACT_TIME_SHARE * self.seconds)
-        return self._statics.surface(found.x, None)
+        return self._statics.surface(found.x, w, world=True)
 
     def drag(
         self,
@@ -136,10 +136,10 @@ class LiveBlend:
 
     def _pulled(self, load: ExternalLoad, w: Floats, free: Floats, rest: Rest | CorotatedRest) -> Floats:
         start = free if self._away is None else free + self._away
-        network, x = self._statics.loaded(load, start)
+        network, x = self._statics.loaded(self._statics.aimed(load, start, w), start)
         outcome = self._steps("pulled", network, w, x, rest, load.force)
         self._away = outcome.x - free
-        return self._statics.surface(outcome.x, None)
+        return self._statics.surface(outcome.x, w, world=True)
 
     def _steps(
         self,

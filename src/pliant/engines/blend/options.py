@@ -36,6 +36,8 @@ CombinationKind = Literal["auto", "corrective", "full", "none"]
 
 MOST_ITERATIONS: dict[Method, int] = {"lbfgs": 1000, "newton": 200, "paper": 60}
 """Unless others are given."""
+LARGE_COUNT, COARSE_COUNT = 50_000, 6_000
+"""Vertices from which on a coarse body is solved unless told otherwise, and about how many that has."""
 SHAPES_GROUP = "what to blend"
 CONSTRAINTS_GROUP = "what holds and what pulls (vertices are numbered from 0)"
 
@@ -86,6 +88,12 @@ class BlendOptions(Options):
     interior: InteriorMethod = option(
         "auto", Choice.of(InteriorMethod), "what fills the shape", group=SOLVER_GROUP, table="springs"
     )
+    coarse: Any = option(
+        "auto", Either((Choice(("auto", "none")), Whole(100))),
+        "about how many vertices to solve for, which carry the others with their details",
+        default_text=f"{COARSE_COUNT:,} of a mesh of more than {LARGE_COUNT:,} vertices", group=SOLVER_GROUP,
+        table="springs",
+    )  # fmt: skip
     model: Model = option("turned", Choice.of(Model), "what the springs minimise", group=SOLVER_GROUP, table="springs")
     method: Method = option("lbfgs", Choice.of(Method), "which solver", group=SOLVER_GROUP, table="springs")
     accuracy: float = option(

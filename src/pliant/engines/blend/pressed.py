@@ -191,7 +191,7 @@ def pressed(
         SpringContactBody(rig, network, load.vertices, rest, free, load.force, options.accuracy), solver, x
     )
     outcome = made.settled(x, rest)
-    found = rig.statics.pose(outcome, None)
+    found = rig.statics.pose(outcome, w, world=True)
     found = replace(
         found,
         converged=found.converged and pose.converged,

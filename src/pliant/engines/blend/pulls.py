@@ -54,6 +54,8 @@ class ExternalLoad:
     """(k, 3)"""
     force: Floats | None
     """(n, 3) external force, or None."""
+    carried: Ints | None = None
+    """(k,) where vertices carry a fine surface: the fine ones that `positions` are meant for."""
 
     def __bool__(self) -> bool:
         return len(self.vertices) > 0 or self.force is not None
@@ -77,7 +79,8 @@ def checked_pulls(pulls: Iterable[Pull], count: int) -> Sequence[Pull]:
 
 def read_load(rig: Blendshapes, pulls: Iterable[Pull], pinned: ArrayLike | None) -> ExternalLoad:
     """The load on a rig's network of pulls and of given positions of pins."""
-    vertices, positions, force = [], [], None
+    vertices, positions, meant, force = [], [], [], None
+    numbers_of = rig._weld if rig.detail is None else rig.detail.weld
     if pinned is not None:
         at = as_array(pinned, "pinned positions", np.float64)
         if at.shape != (len(rig._pins), 3) or not np.isfinite(at).all():
@@ -87,6 +90,7 @@ def read_load(rig: Blendshapes, pulls: Iterable[Pull], pinned: ArrayLike | None)
             )
         vertices += list(rig._pins)
         positions += list(at)
+        meant += list(rig._pins if rig.detail is None else rig.detail.vertices[rig._pins])
     for k, pull in enumerate(checked_pulls(pulls, len(rig.shapes.base.points))):
         vertex = rig._weld.index[pull.vertex]
         if not rig.body.grounded[rig.body.frames.part[vertex]]:
@@ -98,6 +102,7 @@ def read_load(rig: Blendshapes, pulls: Iterable[Pull], pinned: ArrayLike | None)
         if pull.to is not None:
             vertices.append(vertex)
             positions.append(np.array(pull.to))
+            meant.append(numbers_of.index[pull.vertex])
         elif rig.body.network.fixed[vertex]:
             raise InputError(
                 f"a force pulls vertex {pull.vertex}, which is fixed: a pin, or a vertex that no shape moves; "
@@ -109,11 +114,19 @@ def read_load(rig: Blendshapes, pulls: Iterable[Pull], pinned: ArrayLike | None)
             force[vertex] += pull.force
     numbers, first = np.unique(np.array(vertices, dtype=np.int64), return_index=True)
     table = np.array(positions).reshape(-1, 3)
-    if (table != table[first][np.searchsorted(numbers, vertices)]).any():  # both sides of a seam may be named
+    at_once = np.searchsorted(numbers, vertices)
+    if rig.detail is not None and (np.array(meant)[first][at_once] != meant).any():
+        raise InputError(
+            "two vertices are pulled, and one vertex of the coarse body carries both; pull one of them, or solve for "
+            'more vertices: coarse="none", or a larger number',
+            argument="pulls",
+        )
+    if (table != table[first][at_once]).any():  # both sides of a seam may be named
         raise InputError(
             "one vertex is given two positions, by pulls, pins or both; expected one for each vertex", argument="pulls"
         )
-    return ExternalLoad(numbers, table[first], force)
+    carried = None if rig.detail is None else np.array(meant, dtype=np.int64)[first]
+    return ExternalLoad(numbers, table[first], force, carried)
 
 
 def listed(pulls: Any) -> list[Any]:

@@ -18,6 +18,7 @@ Where further shapes have little weight, the correction fades as theirs grows, s
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -27,6 +28,7 @@ from pliant.core.shapes import Mesh, Weld
 from pliant.core.topology import Floats
 from pliant.engines.blend import kernels
 from pliant.engines.blend.body import SpringBody
+from pliant.engines.blend.detail import Detail
 from pliant.engines.blend.equilibrium import (
     Network,
     Objective,
@@ -116,10 +118,13 @@ class Correctives:
 
 
 class StaticSolver:
-    """Solver for the equilibrium of one body. weld: from its network's vertices to those of the mesh `base`."""
+    """Solver for the equilibrium of one body.
 
-    def __init__(self, body: SpringBody, weld: Weld, base: Mesh) -> None:
-        self.body, self.weld, self.base = body, weld, base
+    weld: from its network's vertices to those of the mesh `base`; detail: where these are carried by the network.
+    """
+
+    def __init__(self, body: SpringBody, weld: Weld, base: Mesh, detail: Detail | None = None) -> None:
+        self.body, self.weld, self.base, self.detail = body, weld, base, detail
         self.correctives = Correctives(body)
         self._last_fixed: tuple[bytes, Network] = (b"", body.network)
 
@@ -147,6 +152,13 @@ class StaticSolver:
         if not rest.direction_stiffness:
             return world, rest
         return world, CorotatedRest.of(world, self.body.springs, rest.direction_stiffness)
+
+    def aimed(self, load: ExternalLoad, x: Floats, w: Floats) -> ExternalLoad:
+        """The load with positions for the network's vertices: each as far from that meant for a fine one as in x."""
+        if self.detail is None or load.carried is None or not len(load.vertices):
+            return load
+        fine = self.detail.carry(self.body, x, w)[load.carried]
+        return replace(load, positions=load.positions + x[load.vertices] - fine)
 
     def loaded(self, load: ExternalLoad, x: Floats) -> tuple[Network, Floats]:
         """The network with the pulled vertices fixed, and the start moved with them by a harmonic displacement."""
@@ -196,10 +208,10 @@ class StaticSolver:
         network.energy(self.body.linear(w), rest, gradient)
         return float(np.abs(gradient).max(initial=0))
 
-    def pose(self, outcome: Outcome, w: Floats | None) -> Pose:
-        """The outcome as a pose; w: the weights if it is in the base's frame, None if it is in the world."""
+    def pose(self, outcome: Outcome, w: Floats, *, world: bool = False) -> Pose:
+        """The outcome as a pose; world: whether it is in the world, and not in the base's frame."""
         return Pose(
-            self.base.with_points(self.surface(outcome.x, w)),
+            self.base.with_points(self.surface(outcome.x, w, world=world)),
             outcome.residual,
             outcome.iterations,
             outcome.converged,
@@ -207,7 +219,9 @@ class StaticSolver:
             message=outcome.message,
         )
 
-    def surface(self, x: Floats, w: Floats | None) -> Floats:
-        """(vertices, 3) the mesh's points in the world, from the network's x; w: as in `pose`."""
-        placed = x if w is None else self.body.frames.placed(self.body.centred(x), w)
+    def surface(self, x: Floats, w: Floats, *, world: bool = False) -> Floats:
+        """(vertices, 3) the mesh's points in the world, from the network's x; world: as in `pose`."""
+        placed = x if world else self.body.frames.placed(self.body.centred(x), w)
+        if self.detail is not None:
+            return self.detail.carry(self.body, placed, w)[self.detail.weld.index]
         return self.weld.restore(placed[: len(self.weld.mesh.points)])

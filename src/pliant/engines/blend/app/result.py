@@ -133,6 +133,7 @@ class BlendRun(EngineRun):
         rows = {
             "shapes": f"{len(rig.shapes)}: {names}",
             "vertices": f"{len(base.points):,} in {len(base.polygons):,} faces",
+            **({"coarse body": f"{len(rig.detail.vertices):,} vertices carry the others"} if rig.detail else {}),
             "interior": f"{rig.interior}, {self._added:,} vertices added",
             "springs": f"{len(rig.springs):,}: " + ", ".join(f"{count:,} {kind}" for kind, count in kinds if count),
         }
@@ -144,7 +145,7 @@ class BlendRun(EngineRun):
     @property
     def _added(self) -> int:
         """Vertices inside, without those of the anchors."""
-        return self.rig.body.network.count - len(self.weld.mesh.points) - CORNERS * len(self.rig.anchors)
+        return self.rig.body.network.count - self.rig.body.surface - CORNERS * len(self.rig.anchors)
 
     def lines(self) -> list[str]:
         """A summary for a terminal."""
