@@ -1,4 +1,4 @@
-"""A scene run in a process beside Blender: the window never waits, and Esc ends it."""
+"""A command run in a process beside Blender: the window never waits, and Esc ends it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 PROGRESS = re.compile(r"progress (\d+)/(\d+)")
@@ -15,9 +16,9 @@ GRACE = 5.0
 
 
 class Job:
-    """``pliant run scene.toml -o clip.pc2`` in a process of its own."""
+    """``pliant run scene.toml -o clip.pc2``, or another command, in a process of its own."""
 
-    def __init__(self, scene: Path, output: Path, threads: int = 0) -> None:
+    def __init__(self, words: Sequence[str], output: Path, threads: int = 0) -> None:
         self.output = output
         self.done, self.total = 0, 0
         self.messages: list[str] = []
@@ -25,8 +26,8 @@ class Job:
         if threads:
             environment |= {"PLIANT_NUM_THREADS": str(threads), "OMP_NUM_THREADS": str(threads)}
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "pliant", "run", str(scene), "-o", str(output), "--quiet"],
-            env=environment, cwd=scene.parent, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+            [sys.executable, "-m", "pliant", *words, "-o", str(output), "--quiet"],
+            env=environment, cwd=output.parent, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
             text=True, encoding="utf-8", errors="replace",
         )  # fmt: skip
         self._reader = threading.Thread(target=self._read, daemon=True)
@@ -72,7 +73,7 @@ class Job:
 
     @property
     def succeeded(self) -> bool:
-        """Whether there is a clip. Of one that did not converge everywhere `problem` tells."""
+        """Whether there is a result. Of one that did not converge everywhere `problem` tells."""
         return self._process.returncode in (0, 1) and self.output.exists()
 
     @property

@@ -126,5 +126,7 @@ def register() -> None:
 
 def unregister() -> None:
     close_all()
+    if bpy.app.timers.is_registered(tick):
+        bpy.app.timers.unregister(tick)
     bpy.app.handlers.load_pre.remove(close_all)
     bpy.utils.unregister_class(PLIANT_OT_live_keys)

@@ -18,13 +18,10 @@ TICK = 0.1
 """Seconds between looks at a job."""
 
 
-class Bake:
-    """A bake: a scene is written, run beside Blender, and shown as a cache."""
+class Beside:
+    """An operator whose work is done by a process beside Blender."""
 
     bl_options = {"REGISTER", "UNDO"}
-    kind: str
-    write: Any
-    """Of `scenes`."""
 
     @classmethod
     def poll(cls, context: bpy.types.Context) -> bool:
@@ -39,9 +36,8 @@ class Bake:
         return {"RUNNING_MODAL"}
 
     def modal(self, context: bpy.types.Context, event: bpy.types.Event) -> set[str]:
-        if event.type == "ESC":
-            self._job.stop()
-            self._end(context)
+        if event.type == "ESC" and event.value == "PRESS":
+            self.cancel(context)
             self.report({"INFO"}, "cancelled: nothing has changed")
             return {"CANCELLED"}
         if event.type != "TIMER":
@@ -50,33 +46,41 @@ class Bake:
             context.workspace.status_text_set(self._job.state)
             context.window_manager.progress_update(100 * self._job.done // max(self._job.total, 1))
             return {"PASS_THROUGH"}
-        self._job.wait()
-        self._end(context)
-        return self._finish(context)
+        self._close(context)
+        return self._ended(context)
+
+    def cancel(self, context: bpy.types.Context) -> None:
+        """By Esc, and by Blender itself when the window is closed or another file opened."""
+        self._job.stop()
+        self._close(context)
+        self._clean()
 
     def execute(self, context: bpy.types.Context) -> set[str]:
         """At once, for scripts and where there is no window."""
-        if not self._start(context):
-            return {"CANCELLED"}
-        self._job.wait()
-        self._clean()
-        return self._finish(context)
+        return self._ended(context) if self._start(context) else {"CANCELLED"}
 
     def _start(self, context: bpy.types.Context) -> bool:
         self._name = context.object.name
-        folder = properties.cache_folder(context)
         self._folder = Path(tempfile.mkdtemp(prefix="pliant-"))
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            scene = type(self).write(context, context.object, self._folder)
+            words, output = self._prepare(context, context.object)
         except (scenes.SceneError, pliant.PliantError, OSError) as error:
             self._clean()
             self.report({"ERROR"}, str(error))
             return False
-        taken = {path.stem for path in folder.glob("*.pc2")}  # other results play those
-        output = folder / f"{unique_name(f'{file_stem(self._name)}-{self.kind}', taken)}.pc2"
-        self._job = Job(scene, output, properties.preference(context, "threads"))
+        self._job = Job(words, output, properties.preference(context, "threads"))
         return True
+
+    def _prepare(self, context: bpy.types.Context, thing: bpy.types.Object) -> tuple[list[str], Path]:
+        """Write what the process reads: its command, and what it writes."""
+        raise NotImplementedError
+
+    def _ended(self, context: bpy.types.Context) -> set[str]:
+        self._job.wait()
+        try:
+            return self._finish(context)
+        finally:
+            self._clean()
 
     def _finish(self, context: bpy.types.Context) -> set[str]:
         job, thing = self._job, context.scene.objects.get(self._name)
@@ -84,7 +88,7 @@ class Bake:
             self.report({"ERROR"}, job.problem)
             return {"CANCELLED"}
         if thing is None:
-            self.report({"ERROR"}, f"{self._name} is gone; its cache is {job.output}")
+            self.report({"ERROR"}, f"{self._name} is gone; what was made of it is {job.output}")
             return {"CANCELLED"}
         said = self._show(context, thing)
         for note in job.notes:
@@ -96,18 +100,38 @@ class Bake:
         return {"FINISHED"}
 
     def _show(self, context: bpy.types.Context, thing: bpy.types.Object) -> str:
-        """Show what was baked, and say where it is."""
-        results.show_cache(context, thing, self._job.output)
-        return f"baked to {self._job.output}"
+        """Show what was made, and say what it is."""
+        raise NotImplementedError
 
-    def _end(self, context: bpy.types.Context) -> None:
+    def _close(self, context: bpy.types.Context) -> None:
+        """Free the window."""
         context.window_manager.event_timer_remove(self._timer)
         context.window_manager.progress_end()
-        context.workspace.status_text_set(None)
-        self._clean()
+        if context.workspace is not None:
+            context.workspace.status_text_set(None)
 
     def _clean(self) -> None:
         shutil.rmtree(self._folder, ignore_errors=True)
+
+
+class Bake(Beside):
+    """A bake: a scene is written, run, and shown as a cache."""
+
+    kind: str
+    write: Any
+    """Of `scenes`."""
+
+    def _prepare(self, context: bpy.types.Context, thing: bpy.types.Object) -> tuple[list[str], Path]:
+        folder = properties.cache_folder(context)
+        folder.mkdir(parents=True, exist_ok=True)
+        scene = type(self).write(context, thing, self._folder)
+        taken = {path.stem for path in folder.glob("*.pc2")}  # other results play those
+        output = folder / f"{unique_name(f'{file_stem(self._name)}-{self.kind}', taken)}.pc2"
+        return ["run", str(scene)], output
+
+    def _show(self, context: bpy.types.Context, thing: bpy.types.Object) -> str:
+        results.show_cache(context, thing, self._job.output)
+        return f"baked to {self._job.output}"
 
 
 class PLIANT_OT_bake_keys(Bake, bpy.types.Operator):
@@ -138,20 +162,18 @@ class PLIANT_OT_bake_transfer(Bake, bpy.types.Operator):
     kind, write = "transfer", staticmethod(scenes.write_transfer)
 
 
-class PLIANT_OT_build_cage(bpy.types.Operator):
+class PLIANT_OT_build_cage(Beside, bpy.types.Operator):
     """Build a closed coarse mesh around the object, to be edited by hand"""
 
     bl_idname, bl_label = "pliant.build_cage", "Build cage"
-    bl_options = {"REGISTER", "UNDO"}
-    poll = Bake.poll
 
-    def execute(self, context: bpy.types.Context) -> set[str]:
-        thing = context.object
-        try:
-            cage = pliant.build_cage(scenes.mesh_of(thing), faces=thing.pliant.cage_faces)
-        except (scenes.SceneError, pliant.PliantError) as error:
-            self.report({"ERROR"}, str(error))
-            return {"CANCELLED"}
+    def _prepare(self, context: bpy.types.Context, thing: bpy.types.Object) -> tuple[list[str], Path]:
+        mesh = self._folder / "mesh.npz"
+        pliant.write(mesh, scenes.mesh_of(thing))
+        return ["cage", str(mesh), "--faces", str(thing.pliant.cage_faces)], self._folder / "cage.npz"
+
+    def _show(self, context: bpy.types.Context, thing: bpy.types.Object) -> str:
+        cage = pliant.read_mesh(self._job.output)
         data = bpy.data.meshes.new(f"{thing.name} cage")
         data.from_pydata(cage.points.tolist(), [], [list(map(int, face)) for face in cage.polygons])
         made = bpy.data.objects.new(data.name, data)
@@ -159,7 +181,7 @@ class PLIANT_OT_build_cage(bpy.types.Operator):
         made.hide_render = True
         (thing.users_collection or [context.scene.collection])[0].objects.link(made)
         thing.pliant.cage = made
-        return {"FINISHED"}
+        return f"a cage of {len(data.polygons)} faces"
 
 
 class PLIANT_OT_add_region(bpy.types.Operator):
@@ -196,7 +218,7 @@ class PLIANT_OT_add_pull(bpy.types.Operator):
 
     bl_idname, bl_label = "pliant.add_pull", "Add pull"
     bl_options = {"REGISTER", "UNDO"}
-    poll = Bake.poll
+    poll = Beside.poll
 
     def execute(self, context: bpy.types.Context) -> set[str]:
         thing = context.object

@@ -229,7 +229,7 @@ def test_a_bake_is_cancelled(keyed, tmp_path):
     folder = tmp_path / "job"
     folder.mkdir()
     bpy.context.scene.frame_end = 4000
-    job = Job(scenes.write_blend(bpy.context, keyed, folder), tmp_path / "out.pc2")
+    job = Job(["run", str(scenes.write_blend(bpy.context, keyed, folder))], tmp_path / "out.pc2")
     while job.running and job.done < 2:
         time.sleep(0.02)
     assert job.running
@@ -237,6 +237,37 @@ def test_a_bake_is_cancelled(keyed, tmp_path):
     assert not job.running
     assert not job.succeeded
     assert not (tmp_path / "out.pc2").exists()
+
+
+def test_operators_are_undone_one_by_one(keyed, fleshed):
+    """Regions, pulls, cages and live results go as they came."""
+    for vertex in keyed.data.vertices:
+        vertex.select = vertex.index == 5
+    names = {"keyed": keyed.name, "fleshed": fleshed.name}
+    for name, operator, made in (
+        ("fleshed", "add_region", lambda thing: len(thing.pliant.regions)),
+        ("fleshed", "build_cage", lambda thing: thing.pliant.cage is not None),
+        ("keyed", "add_pull", lambda thing: thing.pliant.pulls is not None),
+        ("keyed", "live_keys", lambda thing: thing.hide_render),
+    ):
+        activate(bpy.data.objects[names[name]])
+        bpy.ops.ed.undo_push(message="before")
+        assert getattr(bpy.ops.pliant, operator)() == {"FINISHED"}
+        assert made(bpy.data.objects[names[name]]), operator
+        bpy.ops.ed.undo_push(message="after")
+        bpy.ops.ed.undo()
+        assert not made(bpy.data.objects[names[name]]), operator
+        live.tick()  # finds that what followed is gone
+    assert not live.followers
+
+
+def test_a_cage_that_cannot_be_built_is_told():
+    thing = put(pliant.gallery.box(500))
+    thing.pliant.cage_faces = 40
+    thing.data.vertices[3].co = (float("nan"), 0.0, 0.0)
+    with pytest.raises(RuntimeError, match="expected finite coordinates"):
+        bpy.ops.pliant.build_cage()
+    assert thing.pliant.cage is None
 
 
 def test_a_file_is_saved_and_opened_again(keyed, tmp_path):
