@@ -218,9 +218,9 @@ def _error(item: AbcObject) -> Callable[..., Exception]:
 def _points(item: AbcObject, values: Floats, when: str = "") -> Floats:
     if values.shape[1] != 3:
         raise _error(item)(f"has points of {values.shape[1]} coordinates; expected 3", location=item.path)
-    good = np.isfinite(values).all(axis=1)
+    good = np.isfinite(values)
     if not good.all():
-        bad = int(np.argmin(good))
+        bad = int(np.argmin(good.all(axis=1)))
         problem = f"point {bad} is {values[bad].tolist()} {when}".rstrip()
         raise _error(item)(f"{problem}; expected finite coordinates", location=item.path)
     return values
