@@ -309,7 +309,7 @@ def test_any_target_moves(name: str) -> None:
         ({"controls": []}, r"there are no controls; expected one or more Control or Follow"),
         ({"controls": [Control([0, 0, 0])]}, r"no control follows a track"),
         ({"controls": "all"}, r'controls are "all"; expected a list of Control, or "auto"'),
-        ({"controls": "auto"}, r"automatic controls take one source; got tracks"),
+        ({"controls": "auto"}, r"automatic controls follow a clip or a motion; got tracks"),
         ({"controls": [Control([0, 0, 0], "left", before=2 * np.eye(3))]}, r"control 0: before is no rotation"),
         ({"controls": [Control([0, 0, 0], "left", after=[1, 2])]}, r"control 0: after has shape \(2,\)"),
         ({"held": ()}, r"nothing fixes the position of the target"),

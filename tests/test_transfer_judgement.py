@@ -6,11 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.spatial.distance import pdist
 
 import pliant
 from pliant import Animation, Mesh, gallery
 from pliant.core import rotations
 from pliant.engines.transfer import build_cage
+from pliant.engines.transfer.extremities import extremities
 from pliant.engines.transfer.judgement import edge_stretch, judge, new_crossings
 from pliant.gallery.primitives import box_mesh
 from pliant.geometry.body_plan.recognition import articulation
@@ -90,3 +92,24 @@ def test_articulation_is_the_same_wherever_a_body_goes_and_whatever_its_size() -
     moved = 3 * np.einsum("fij,fnj->fni", turns, gait) + np.linspace(0, 9, 6)[:, None, None]
     assert articulation(moved) == pytest.approx(articulation(gait), rel=1e-3)
     assert articulation(np.repeat(gait[:1], 4, axis=0)) == pytest.approx(0, abs=1e-12)
+
+
+def test_feet_hands_and_heads_are_rigid_unless_told(walked: pliant.Transfer) -> None:
+    soft = replace(walked, clip=walked.rig.play(walked.cage.points, fps=walked.clip.fps))
+    tree, rest = walked.registered.target.tree, walked.clip.shape.points
+    checked = 0
+    for end in extremities(walked.registered):
+        a, tip = tree.locations[end.nodes[0]], tree.locations[end.nodes[-1]]
+        along = (rest - a) @ (tip - a) / ((tip - a) @ (tip - a))
+        beside = np.linalg.norm(rest - a - np.clip(along, 0, 1)[:, None] * (tip - a), axis=1)
+        core = np.flatnonzero((along > 0.6) & (beside < 0.6 * np.linalg.norm(tip - a)))
+        if len(core) < 4:
+            continue
+        bent, kept = (
+            max(np.abs(pdist(points[core]) / pdist(rest[core]) - 1).max() for points in clip.points)
+            for clip in (soft.clip, walked.clip)
+        )
+        assert kept < 0.02 or kept < 0.3 * bent
+        checked += 1
+    assert checked >= 3
+    assert edge_stretch(walked.clip).max() < 1.15 * edge_stretch(soft.clip).max()  # nothing is torn

@@ -37,7 +37,7 @@ from pliant.engines.transfer.build import build_cage
 from pliant.engines.transfer.cage import Cage
 from pliant.engines.transfer.controls import Weights
 from pliant.engines.transfer.green import not_inside, outside_error
-from pliant.engines.transfer.options import CageSolverOptions, Outside, TransferOptions
+from pliant.engines.transfer.options import CageSolverOptions, Ends, Outside, TransferOptions
 from pliant.engines.transfer.plan import Control, Follow, TransferPlan, make_plan
 from pliant.engines.transfer.rig import CageRig, CageSolution
 from pliant.engines.transfer.source_tracks import Groups, Sources, read_sources
@@ -119,6 +119,7 @@ class PreparedTransfer:
     registered: Retargeted | None = None
     source: Animation | Motion | None = None
     """What automatic controls follow"""
+    ends: Ends = TransferOptions.ends
     report: ReportFrames | None = None
     """Called with the number of frames done, and of all; first with 0 done."""
 
@@ -140,8 +141,12 @@ class PreparedTransfer:
             solutions.append(found)
             if report is not None:
                 report(len(solutions), len(self))
+        from pliant.engines.transfer.extremities import with_rigid_ends
+
         cages = np.array([found.points for found in solutions])
         clip = rig.play(cages, fps=plan.fps, name="transfer")
+        if self.registered is not None and self.ends == "rigid":
+            clip = with_rigid_ends(clip, self.registered)
         lift = self._lift(clip.points)
         if lift.any():
             cages += lift
@@ -196,13 +201,14 @@ def prepare_transfer(
     source_heading: SignedAxis | None = TransferOptions.source_heading,
     map: str | None = TransferOptions.map,
     skeleton: Skeleton | None = None,
+    ends: Ends = TransferOptions.ends,
     accuracy: float = CageSolverOptions.accuracy,
     report: ReportFrames | None = None,
 ) -> PreparedTransfer:
     """Check and precompute a transfer, with the arguments of `transfer`."""
     shape = _target(target)
     TransferOptions.check(
-        target_up=target_up, heading=heading, source_up=source_up, source_heading=source_heading, map=map
+        target_up=target_up, heading=heading, source_up=source_up, source_heading=source_heading, map=map, ends=ends
     )
     named_sources = read_sources(sources, groups, rest)
     if not isinstance(controls, str):  # report their errors before the long computation
@@ -246,7 +252,9 @@ def prepare_transfer(
         weights=weights,
         outside=outside,
     )
-    ready = PreparedTransfer(rig, plan, accuracy, registered, named_sources[0].source if automatic else None, report)
+    ready = PreparedTransfer(
+        rig, plan, accuracy, registered, named_sources[0].source if automatic else None, ends, report
+    )
     ready._solutions()  # checks what is asked for
     return ready
 
@@ -268,7 +276,8 @@ def transfer(*arguments: Any, **options: Any) -> Transfer:
     target_up, heading, source_up, source_heading: of automatic controls: axes that the target, and the source at rest,
         stand and face along. map: which limbs of the target follow which of the source. All are found unless given.
     skeleton: of automatic controls: joints inside the target, whose bones are then followed, instead of those that are
-        found. Where the target has a skin, `transfer_to_rig` moves it.
+        found. Where the target has a skin, `transfer_to_rig` moves it. ends: whether its feet, hands and heads are
+        rigid.
     weights, lattice, outside, accuracy: as in `CageRig`.
     report: called with the number of frames done, and of all; first with 0 done, after the set-up.
     """

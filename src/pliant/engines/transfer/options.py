@@ -13,6 +13,7 @@ from pliant.geometry.axes import SignedAxis
 AXIS = Choice.of(SignedAxis)
 FOUND = "found"
 Outside = Literal["refuse", "allow"]
+Ends = Literal["rigid", "soft"]
 SOURCE_GROUP = "without a scene file"
 STANDING_GROUP = "how source and target stand"
 RESULT_GROUP = "how"
@@ -56,6 +57,10 @@ class TransferOptions(CageOptions):
     blocks: bool = option(
         False, Flag(), "whether each connected part of the target moves as a rigid block", group=SOURCE_GROUP
     )
+    ends: Ends = option(
+        "rigid", Choice.of(Ends), "whether feet, hands and heads move rigidly, or as soft as the rest of the cage",
+        group=SOURCE_GROUP, needs=AUTOMATIC, label="Feet, hands, heads",
+    )  # fmt: skip
     frames: int | str | None = option(
         None, Either((Whole(1, MOST_FRAMES), FRAME_RANGE)),
         "how many to make, over all of the sources' or of those from A to B",

@@ -1,0 +1,93 @@
+"""Feet, hands and heads that move rigidly, though the cage around them bends.
+
+The points of a foot, a hand or a head go with the rotation and the centre that fit how the cage moves them best (shape
+matching). With a the joint where it begins, u the mean of the directions of the bones before and after it, and τ half
+of its thickness, the share of the rigid motion at a point p is
+
+    w = S((p − a)·u / 2τ + ½) · S(2 − |x − x'| / τ),      S(t) = t² (3 − 2 t) from 0 to 1,
+
+where x and x' are where the cage and the rigid motion have it, farthest apart in any frame. So what the cage moves
+otherwise (a hip beside a hanging hand) stays with the cage, and nothing is torn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from pliant.core.clips import Animation
+from pliant.core.topology import Floats, Ints
+from pliant.core.values import locked
+from pliant.geometry.body_plan.retargeted import Retargeted
+from pliant.geometry.segments import nearest_segment
+from pliant.geometry.shape_matching import match
+
+FEWEST_POINTS = 8
+"""Of a foot, a hand or a head."""
+
+
+@dataclass(frozen=True, eq=False)
+class Extremity:
+    """Nodes of a target's tree, from the one before a foot, a hand or a head to its tip."""
+
+    before: int
+    nodes: tuple[int, ...]
+
+
+def extremities(found: Retargeted) -> Iterator[Extremity]:
+    """Feet, hands and heads of a target."""
+    for _, chain in found.follower.pairs:
+        if chain.role in ("leg", "arm") and chain.end < 1:
+            k = chain.nodes.index(chain.end_node)
+            yield Extremity(chain.nodes[k - 1], chain.nodes[k:])
+    for limb in found.target.anatomy.limbs:
+        if limb.role == "head" and len(limb.nodes) > 2:
+            yield Extremity(limb.nodes[-3], limb.nodes[-2:])
+
+
+def with_rigid_ends(clip: Animation, found: Retargeted) -> Animation:
+    """The clip of a target with rigid feet, hands and heads."""
+    tree, rest = found.target.tree, clip.shape.points
+    bones = np.flatnonzero(tree.parents >= 0)
+    owner, away = nearest_segment(rest, tree.locations[tree.parents[bones]], tree.locations[bones])
+    points = clip.points.copy()
+    for end in extremities(found):
+        own = np.flatnonzero(np.isin(bones[owner], (*end.nodes,)))
+        core = own[np.isin(tree.parents[bones[owner[own]]], end.nodes)]
+        if len(core) >= FEWEST_POINTS:
+            _stiffen(points, clip.points, rest, own, _along(tree.locations, end), float(np.median(away[core])))
+    return replace(clip, points=locked(points))
+
+
+def _along(locations: Floats, end: Extremity) -> tuple[Floats, Floats]:
+    """Where an extremity begins, and its direction there."""
+    a, b, c = (locations[node] for node in (end.before, end.nodes[0], end.nodes[-1]))
+    u = _unit(b - a) + _unit(c - b)
+    return b, _unit(u)
+
+
+def _unit(v: Floats) -> Floats:
+    unit: Floats = v / max(float(np.linalg.norm(v)), 1e-300)
+    return unit
+
+
+def _stiffen(
+    points: Floats, moved: Floats, rest: Floats, own: Ints, along: tuple[Floats, Floats], thickness: float
+) -> None:
+    """Move points (frames, n, 3) of an extremity and of the bone before it rigidly, in place. own: which."""
+    start, u = along
+    tau = max(thickness, 1e-300)
+    share = _step((rest[own] - start) @ u / (2 * tau) + 0.5)
+    if share.sum() < FEWEST_POINTS:
+        return
+    centre, centres, R = match(rest[own], moved[:, own], share, "rotation")
+    rigid = centres[:, None] + np.einsum("fij,nj->fni", R, rest[own] - centre)
+    share *= _step(2 - np.linalg.norm(rigid - moved[:, own], axis=2).max(axis=0) / tau)
+    points[:, own] += share[:, None] * (rigid - moved[:, own])
+
+
+def _step(t: Floats) -> Floats:
+    t = np.clip(t, 0, 1)
+    return t * t * (3 - 2 * t)
