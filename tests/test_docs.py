@@ -23,6 +23,10 @@ TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *TUTORIALS]
 
 
+SLOW_PAGES = ("contact", "gallery", "pictures")
+"""Whose examples take seconds, and call what the other pages and tests call."""
+
+
 def blocks(page: Path, language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
 
@@ -74,7 +78,14 @@ def brief(motion: pliant.Motion) -> pliant.Motion:
     return replace(motion, rotations=motion.rotations[:4], translations=motion.translations[:4])
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, id=page.stem, marks=[pytest.mark.slow] if page.stem in SLOW_PAGES else [])
+        for page in PAGES
+        if blocks(page, "python")
+    ],
+)
 def test_python_examples_run(files, page):
     names: dict[str, object] = {"mesh": gallery.sphere(500), "points": gallery.sphere(500).points, "brief": brief}
     for code in blocks(page, "python"):

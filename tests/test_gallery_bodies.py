@@ -143,7 +143,7 @@ def test_default_meshes_are_the_same_every_time(name: str) -> None:
     assert np.array_equal(first.polygons.corners, second.polygons.corners)
 
 
-@pytest.mark.parametrize("n", [500, 8000])
+@pytest.mark.parametrize("n", [500, pytest.param(8000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", SHAPES)
 def test_poses_keep_volume_and_turn_far(name: str, n: int) -> None:
     shapes = made(name, n)

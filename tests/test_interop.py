@@ -57,7 +57,7 @@ FUNCTIONS = {
     "obstacle": lambda mesh: MeshObstacle(mesh).surface.points,
     "render": lambda mesh: pliant.render.picture(mesh, size=(40, 30)),
     "skeleton": lambda mesh: pliant.extract_skeleton(mesh, voxels=2000).offsets,
-    "target of a rig": lambda mesh: pliant.CageRig(mesh, cage()).target.points,
+    "target of a rig": lambda mesh: pliant.CageRig(mesh, cage(), lattice=12).target.points,
     "winding_numbers": lambda mesh: pliant.spatial.winding_numbers(CENTRE, mesh),
 }
 

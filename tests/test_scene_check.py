@@ -10,7 +10,7 @@ import pytest
 
 from scene_mutations import SCENES, changed, is_declared, mutations, toml, write_files
 
-FEW = 3
+FEW = 2
 """Changes of each scene that are tried by default; as many more are of kinds and ranges that its keys do not have."""
 
 
