@@ -15,12 +15,12 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="workers are limited 
 pytest.importorskip("pxr", reason="USD is an extra, and one of the formats")
 
 
-@pytest.mark.parametrize("count", [40, pytest.param(1000, marks=pytest.mark.slow)])
-def test_mutated_files_are_read_or_refused(count):
-    done = run(range(count), seed=1, data=DATA if DATA.is_dir() else None, jobs=1, bounds_check=False)
+@pytest.mark.slow
+def test_mutated_files_are_read_or_refused():
+    done = run(range(1000), seed=1, data=DATA if DATA.is_dir() else None, jobs=1, bounds_check=False)
     assert [(case.number, case.seed.name, case.outcome, case.detail) for case in done if case.outcome in BAD] == []
     assert len({case.seed.row for case in done}) >= 20
-    assert sum(case.outcome == "clean" for case in done) >= 0.05 * count  # mutations do not all end at the first line
+    assert sum(case.outcome == "clean" for case in done) >= 50  # mutations do not all end at the first line
 
 
 def test_a_case_depends_on_its_number_alone(tmp_path):
