@@ -253,6 +253,8 @@ class Scene:
                 props |= {"vertices": args[0], "faces": args[1]}
             elif call == "add_point_cloud" or call == "add_line_segments":
                 props |= {"points": args[0]}
+            elif call == "add_glb":
+                props |= {"glb_data": args[0]}
             props.setdefault("position", np.zeros(3))
             props.setdefault("wxyz", np.array([1.0, 0.0, 0.0, 0.0]))
             node = Widget(call[4:], name, self.nodes, **props)

@@ -188,6 +188,23 @@ def _surface_colors(mesh: Mesh, paint: Paint) -> SurfaceColors:
     return one, np.zeros((count, 3), np.int64), *nowhere, ()
 
 
+def vertex_colors(mesh: Mesh) -> Floats | None:
+    """(n, 3) linear colours at the vertices, a mesh's own or those of its materials and textures; None without any."""
+    colors, color_index, uvs, uv_index, image, textures = _surface_colors(mesh, Paint())
+    if len(colors) == 1 and not textures:
+        return None
+    corners = colors[color_index]
+    for k, texture in enumerate(textures):
+        height, width = texture.pixels.shape[:2]
+        mine = image == k
+        u, v = np.moveaxis(uvs[uv_index[mine]] % 1.0, -1, 0)
+        columns, rows = (u * (width - 1)).astype(int), ((1 - v) * (height - 1)).astype(int)
+        corners[mine] = corners[mine] * texture.pixels[rows, columns]
+    around = np.bincount(mesh.triangles.ravel(), minlength=len(mesh.points))
+    sums = [np.bincount(mesh.triangles.ravel(), corners[..., c].ravel(), len(mesh.points)) for c in range(3)]
+    return np.stack(sums, axis=1) / np.maximum(around, 1)[:, None]
+
+
 def _says_something(look: Appearance) -> bool:
     """Whether a material has a texture or is not just the light grey or white that exporters write by default."""
     return look.texture is not None or min(look.color[:3]) < 0.5 or len(set(look.color[:3])) > 1

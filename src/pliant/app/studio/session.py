@@ -13,6 +13,8 @@ import tempfile
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +29,7 @@ from pliant.app.studio.panel import Panel
 from pliant.app.studio.saving import CLIP_FORMATS, Saving
 from pliant.app.studio.scope import Scope, hear
 from pliant.app.studio.timeline import Timeline
-from pliant.app.studio.viewport import Viewport
+from pliant.app.studio.viewport import SIDES, SURFACES, Style, Viewport
 from pliant.app.studio.worker import Job, StoppedError, Worker
 from pliant.core.errors import FileError, PliantError
 from pliant.core.terminal import shell_command
@@ -41,6 +43,9 @@ WINDOW_LANES = ("begin", "open")
 """Beginnings of the worker's lanes that are the window's own and not the panel's."""
 BELOW = 1e15
 """Order of what is below the panel's own widgets."""
+EVERYTHING = "All"
+UP_AXES = {"as the shape says": "", "y": "y", "z": "z"}
+"""What the page calls the axis that points up."""
 PAUSE = 0.4
 """Seconds without a change after which what was done is a step of the history."""
 current = threading.local()
@@ -72,7 +77,7 @@ class Session:
         self._opened = 0
         self.history = History()
         self.page = Page(largest_upload, self.history.seal)
-        self._title = ""
+        self._title, self.style = "", Style()
         self._noting = threading.RLock()
         self._fresh = True  # whether nothing was done since a state was shown
         self._restoring = self._awaited = False
@@ -102,7 +107,7 @@ class Session:
             log.error("the studio met an error of its own", exc_info=error)
         text = self._plain(error)
         body = text if known else f"Something went wrong inside pliant ({type(error).__name__}: {text:.200})."
-        self._notify("That did not work", body, "red")
+        self._notify("That did not work", body, "red", seconds=25.0)
 
     def _plain(self, error: Exception) -> str:
         """An error in one line, uploaded files by their own names."""
@@ -111,9 +116,9 @@ class Session:
 
     def warn(self, text: str) -> None:
         """Show a warning of pliant's."""
-        self._notify("Note", text, "yellow", seconds=12.0)
+        self._notify("Note", text, "yellow")
 
-    def _notify(self, title: str, body: str, color: str, seconds: float | None = None) -> None:
+    def _notify(self, title: str, body: str, color: str, seconds: float = 12.0) -> None:
         with suppress(Exception):  # the window may just have been closed
             self.client.add_notification(title, body, color=color, auto_close_seconds=seconds)
 
@@ -167,7 +172,7 @@ class Session:
             if not scope.closed:
                 self.fail(error)
 
-        self.stage = Viewport(scope, fail)
+        self.stage = Viewport(scope, fail, self.style)
         self.timeline = scope.own(Timeline(self.page, self.stage.hear, fail))
         hint, say = scope.guard(self.hint), scope.guard(self.say)
         return Desk(
@@ -351,7 +356,7 @@ class Session:
         gui, hear = self.client.gui, self._hear
         gui.set_panel_label("pliant studio")
         gui.main_panel.dock_right()
-        gui.configure_theme(show_logo=False, show_share_button=False, brand_color=(190, 96, 36), control_width="medium")
+        self._set_theme()
         gui.add_html(self.page.mark)
         self._build_page()
         self._hint = gui.add_markdown("")
@@ -361,8 +366,56 @@ class Session:
         titles = tuple(ENGINES[name].title for name in self._panels)
         self._engine = gui.add_dropdown("Work with", titles)
         self._engine.on_update(hear(lambda event: self._switch()))
+        with gui.add_folder("View", order=BELOW, expand_by_default=False):
+            self._build_view(gui, hear)
         with gui.add_folder("Save and export", order=BELOW, expand_by_default=False):
             self._build_saving(gui, hear)
+
+    def _build_view(self, gui: Any, hear: Callable[..., Any]) -> None:
+        sides = gui.add_button_group("Look from", (*SIDES, EVERYTHING), hint="Keys 1, 3, 7, and F to have all in view")
+        sides.on_click(hear(lambda event: self._look_from(event.target.value)))
+        surface = gui.add_dropdown("Surface", SURFACES, hint="How shapes are drawn")
+        surface.on_update(hear(lambda event: self._restyle(surface=surface.value)))
+        up = gui.add_dropdown("Up", tuple(UP_AXES), hint="The axis that points up, if the shape lies on its side")
+        up.on_update(hear(lambda event: self._restyle(up=UP_AXES[up.value])))
+        dark = gui.add_checkbox("Dark", False)
+        dark.on_update(hear(lambda event: self._restyle(dark=dark.value)))
+        picture = gui.add_button("Save a picture", hint="Of what is seen, as PNG")
+        picture.on_click(hear(lambda event: self.slow.ask("picture", lambda job: self._save_picture())))
+        self.page.on(look_from=hear(lambda given: self._look_from(given[0])))
+
+    def _look_from(self, side: str) -> None:
+        if side in (*SIDES, EVERYTHING):
+            self.stage.look_from(side if side in SIDES else None)
+
+    def _restyle(self, **style: Any) -> None:
+        """Show all in another style; another axis up takes another panel."""
+        before, self.style = self.style, replace(self.style, **style)
+        self.stage.style = self.style
+        self._set_theme()
+        if before.up == self.style.up:
+            self.slow.ask("style", lambda job: self.stage.restyle())
+        elif self.panel is not None:
+            self.note()
+            self._awaited, state = True, self.history.steps[self.history.at].state
+            self._ask_open(lambda job: self._show_again(state, self.history.at))
+
+    def _set_theme(self) -> None:
+        brand, dark = (190, 96, 36), self.style.dark
+        self.client.gui.configure_theme(
+            show_logo=False, show_share_button=False, brand_color=brand, control_width="medium", dark_mode=dark
+        )
+        self.page.show(dark=dark)
+
+    def _save_picture(self) -> None:
+        """Write what is seen, and offer it for download."""
+        from PIL import Image
+
+        view = self.client.camera
+        pixels = self.client.get_render(view.image_height, view.image_width, transport_format="png", timeout=30.0)
+        buffer = BytesIO()
+        Image.fromarray(pixels).save(buffer, "PNG")
+        self.client.send_file_download(f"{Path(self._title).stem or 'picture'}.png", buffer.getvalue())
 
     def _build_opening(self, gui: Any, hear: Callable[..., Any]) -> None:
         if self._left is not None:

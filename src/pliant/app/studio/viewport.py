@@ -24,6 +24,7 @@ from pliant.core.topology import Floats, Ints
 from pliant.gallery.primitives import sphere_mesh
 from pliant.geometry.spatial import SurfaceTree
 from pliant.io.gltf.build import ARRAY_BUFFER, INDICES, Builder
+from pliant.render.parts import vertex_colors
 
 RGB = tuple[int, int, int]
 Phase = Literal["start", "update", "end"]
@@ -38,6 +39,9 @@ Y_UP = np.array([0.5**0.5, 0.5**0.5, 0.0, 0.0])
 """The rotation that puts shapes upright whose y axis points up."""
 CAMERA = np.array([0.75, -1.7, 0.42])
 """Its position on the page: in front, a little to the side and above."""
+GRID_COLORS: dict[bool, RGB] = {False: (214, 216, 222), True: (70, 72, 80)}
+SECTION_COLORS: dict[bool, RGB] = {False: (190, 194, 204), True: (92, 95, 105)}
+"""Of the ground, by whether the page is dark."""
 HANDLE_SCALE = 0.28
 """Size of handles, of half the box."""
 ROD = Mesh(
@@ -47,11 +51,30 @@ ROD = Mesh(
 """From the origin to 1 along z."""
 
 
-class Viewport:
-    """What is seen of one open scene. failed: called with what a callback raised."""
+SURFACES = ("smooth", "flat", "wireframe", "the file's colours")
+"""How shapes can be drawn."""
+SIDES = {"Front": (0.0, -1.0, 0.0), "Side": (1.0, 0.0, 0.0), "Top": (0.0, -1e-3, 1.0)}
+"""Where the camera can look from, on the page."""
+MARGIN = 1.15
+"""Of what is framed, to the page's edges."""
 
-    def __init__(self, scope: Scope, failed: Callable[[Exception], None]) -> None:
-        self._scene, self._scope, self._failed = scope.scene, scope, failed
+
+@dataclass
+class Style:
+    """How a window shows its scenes."""
+
+    surface: str = SURFACES[0]
+    up: str = ""
+    """The axis that points up, y or z; "": as each shape says."""
+    dark: bool = False
+
+
+class Viewport:
+    """What is seen of one open scene. failed: called with what a callback raised. style: the window's."""
+
+    def __init__(self, scope: Scope, failed: Callable[[Exception], None], style: Style | None = None) -> None:
+        self._scene, self._scope, self._failed, self.style = scope.scene, scope, failed, style or Style()
+        self._shapes: dict[str, Drawn] = {}
         self.middle: Floats = np.zeros(3)
         self.half = 1.0
         self._upright: Floats = Y_UP
@@ -62,13 +85,14 @@ class Viewport:
 
     def look_at(self, points: Floats, up: str = "y", *, camera: bool = True) -> None:
         """Fit the box around points, put the ground below them and, unless told not to, the camera before them."""
-        self._upright = Y_UP if up == "y" else np.array([1.0, 0.0, 0.0, 0.0])
+        self._upright = Y_UP if (self.style.up or up) == "y" else np.array([1.0, 0.0, 0.0, 0.0])
         self.middle = (points.min(axis=0) + points.max(axis=0)) / 2
         self.half = max(bounding_diagonal(points) / 2, 1e-300)
         low = float(self.shown(points)[:, 2].min())
         self._nodes["/ground"] = self._scene.add_grid(
             "/ground", plane="xy", infinite_grid=True, cell_size=0.25, section_size=1.0, position=(0.0, 0.0, low),
-            cell_color=(214, 216, 222), section_color=(190, 194, 204), fade_distance=12.0, shadow_opacity=0.25,
+            cell_color=GRID_COLORS[self.style.dark], section_color=SECTION_COLORS[self.style.dark], fade_distance=12.0,
+            shadow_opacity=0.25,
         )  # fmt: skip
         if camera:
             view = self._scope.camera
@@ -76,6 +100,29 @@ class Viewport:
                 view.position = CAMERA
                 view.look_at = np.zeros(3)
                 view.near, view.far = 0.01, 200.0
+
+    def look_from(self, side: str | None = None) -> None:
+        """Have all shapes in view, from a side (`SIDES`) or from where the camera is."""
+        every = [self.shown(drawn.points) for drawn in self._shapes.values()]
+        if not every:
+            return
+        points, view = np.concatenate(every), self._scope.camera
+        centre = (points.min(axis=0) + points.max(axis=0)) / 2
+        radius = float(np.linalg.norm(points - centre, axis=1).max())
+        way = np.array(SIDES[side]) if side else np.subtract(view.position, view.look_at)
+        narrow = min(getattr(view, "aspect", 1.0), 1.0)
+        away = MARGIN * radius / np.sin(np.arctan(np.tan(view.fov / 2) * narrow))
+        with self._scope.atomic():
+            view.position = centre + away * way / np.linalg.norm(way)
+            view.look_at = centre
+
+    def restyle(self) -> None:
+        """Draw all shapes in the window's style."""
+        for drawn in list(self._shapes.values()):
+            drawn.dress()
+        ground = self._nodes.get("/ground")
+        if ground is not None:
+            ground.cell_color, ground.section_color = GRID_COLORS[self.style.dark], SECTION_COLORS[self.style.dark]
 
     def shown(self, points: Any) -> Floats:
         """Points of the world as the page has them."""
@@ -99,6 +146,9 @@ class Viewport:
         """A mesh, the skin of tetrahedra, or points."""
         drawn = Drawn(self, name, shape, color, opacity)
         self._keep(name, drawn.handle)
+        if color == SHAPE_COLOR:
+            self._shapes[name] = drawn
+            drawn.dress()
         return drawn
 
     def painted(self, name: str, points: Floats, triangles: Ints, colors: Floats) -> Any:
@@ -220,6 +270,7 @@ class Viewport:
         for known in list(self._nodes):
             if known == name or known.startswith(f"{name}/"):
                 node = self._nodes.pop(known, None)
+                self._shapes.pop(known, None)
                 if node is not None:  # or another thread has taken it away
                     node.remove()
 
@@ -252,6 +303,8 @@ class Drawn:
     def __init__(self, stage: Viewport, name: str, shape: Shape, color: RGB, opacity: float | None) -> None:
         self.stage, self.name, self.shape = stage, name, shape
         self.points: Floats = shape.points
+        self._opacity = opacity
+        self._colors: Floats | None = None  # linear, at its points, while it is drawn in them
         positions = stage.shown(shape.points).astype(np.float32)
         if isinstance(shape, PointCloud):
             size = 2.0 * len(positions) ** -0.5 / 2
@@ -276,11 +329,31 @@ class Drawn:
             self.handle.points = positions
         else:
             self.handle.vertices = positions
+            if self._colors is not None:
+                self.stage.painted(self._painted, points, self.triangles, self._colors)
 
     def fade(self, opacity: float | None) -> None:
         """Have it translucent; None: solid."""
+        self._opacity = opacity
         if not isinstance(self.shape, PointCloud):
-            self.handle.opacity = opacity
+            self.handle.opacity = opacity if self._colors is None else 0.0  # still there to be clicked
+
+    @property
+    def _painted(self) -> str:
+        return f"{self.name} in colours"
+
+    def dress(self) -> None:
+        """Draw it in the window's style."""
+        if isinstance(self.shape, PointCloud):
+            return
+        surface = self.stage.style.surface
+        self.handle.wireframe, self.handle.flat_shading = surface == "wireframe", surface == "flat"
+        wanted = surface == SURFACES[3] and isinstance(self.shape, Mesh)
+        self._colors = vertex_colors(self.shape) if wanted and isinstance(self.shape, Mesh) else None
+        if self._colors is not None:
+            self.stage.painted(self._painted, self.points, self.triangles, self._colors)
+        self.stage.show(self._painted, self._colors is not None)
+        self.fade(self._opacity)
 
     def hit(self, start: Floats, direction: Floats) -> Hit | None:
         """What a ray meets first of the shape as it is shown, of points the one that is nearest to it; None if nothing.

@@ -1,0 +1,130 @@
+"""How a window shows its scenes: surfaces, colours of files, the axis that is up, where the camera looks from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image as Pillow
+
+import pliant
+from fake_viser import Client, all_done, do
+from pliant.app.studio.folders import Folders
+from pliant.app.studio.server import panels
+from pliant.app.studio.session import Session
+from pliant.core.shapes import Appearance, Image, Labels, Layer
+from pliant.render.parts import vertex_colors
+
+BAR = {
+    "engine": "transfer",
+    "target": {"file": "red.ply"},
+    "cage": {"faces": 60},
+    "lattice": 8,
+    "positions": [{"at": 0}, {"at": 30}],
+}
+
+
+@pytest.fixture
+def window(tmp_path: Path) -> Iterator[Any]:
+    box = pliant.gallery.box(500)
+    red = np.tile([1.0, 0.0, 0.0], (len(box.points), 1))
+    pliant.write(tmp_path / "red.ply", pliant.Mesh(box.points, box.triangles, attributes={"color": red}))
+    (tmp_path / "uploads").mkdir()
+    folders = Folders.of([tmp_path], tmp_path / "uploads")
+    client = Client()
+    client.camera.fov, client.camera.aspect = 1.0, 1.5
+    session = Session(client, folders, panels(), dict(BAR), largest_upload=1 << 20)
+    assert all_done(session.live)
+    yield session
+    session.close()
+
+
+def test_surfaces_are_flat_wire_or_in_the_colours_of_the_file(window: Any) -> None:
+    gui, scene = window.client.gui, window.client.scene
+    for surface, wire, flat in (("wireframe", True, False), ("flat", False, True), ("smooth", False, False)):
+        gui["Surface"].set(surface)
+        assert window.slow.idle(20)
+        assert (scene["/cage/target"].wireframe, scene["/cage/target"].flat_shading) == (wire, flat)
+    gui["Surface"].set("the file's colours")
+    assert window.slow.idle(20)
+    painted = scene["/cage/target in colours"]
+    assert painted.visible
+    assert scene["/cage/target"].opacity == 0.0, "it is still there to be clicked"
+    before = painted.glb_data
+    handle = scene["/cage/controls/positions/1"]
+    handle.drag(np.add(handle.position, [0.0, 0.0, 0.3]), phase="end")
+    assert all_done(window.live)
+    assert painted.glb_data != before, "the colours move along"
+    gui["Surface"].set("smooth")
+    assert window.slow.idle(20)
+    assert not painted.visible
+    assert scene["/cage/target"].opacity is None
+    assert not window.client.notes
+
+
+def test_another_axis_is_up_and_what_was_done_stays(window: Any) -> None:
+    handle = window.client.scene["/cage/controls/positions/1"]
+    handle.drag(np.add(handle.position, [0.0, 0.0, 0.3]), phase="end")
+    assert all_done(window.live, window.notes)
+    document, labels = window.panel.document(), window.history.labels
+    shown = {}
+    for up in ("y", "z"):
+        window.client.gui["Up"].set(up)
+        assert all_done(window.live, window.notes)
+        shown[up] = window.stage.shown([[0.0, 1.0, 0.0], [0.0, 0.0, 0.0]])
+        assert window.panel.document() == document
+        assert window.history.labels == labels
+    np.testing.assert_allclose((shown["y"][0] - shown["y"][1])[:2], 0, atol=1e-9)
+    np.testing.assert_allclose((shown["z"][0] - shown["z"][1])[[0, 2]], 0, atol=1e-9)
+    assert not window.client.notes
+
+
+@pytest.mark.parametrize(("side", "axis"), [("Front", 1), ("Side", 0), ("Top", 2)])
+def test_the_camera_looks_from_a_side_with_all_in_view(window: Any, side: str, axis: int) -> None:
+    do(window, "look_from", side)
+    camera = window.client.camera
+    way = np.abs(camera.position - camera.look_at)
+    assert way[axis] == pytest.approx(np.linalg.norm(way), rel=1e-3)
+    points = window.stage.shown(window.panel.drawn.points)
+    radius = np.linalg.norm(points - camera.look_at, axis=1).max()
+    assert np.arcsin(radius / np.linalg.norm(way)) < camera.fov / 2
+    do(window, "look_from", "nowhere")
+    do(window, "look_from", "All")
+    np.testing.assert_allclose(np.abs(camera.position - camera.look_at), way, atol=1e-9)
+
+
+def test_a_picture_of_what_is_seen_is_offered(window: Any) -> None:
+    client = window.client
+    client.camera.image_height, client.camera.image_width = 30, 40
+    client.get_render = lambda height, width, **_: np.full((height, width, 4), 7, np.uint8)
+    client.gui["Save a picture"].press()
+    assert window.slow.idle(20)
+    (content,) = client.downloads.values()
+    assert Pillow.open(BytesIO(content)).size == (40, 30)
+
+
+def test_a_dark_page_has_a_dark_ground(window: Any) -> None:
+    light = window.client.scene["/ground"].cell_color
+    window.client.gui["Dark"].set(True)
+    assert window.slow.idle(20)
+    assert sum(window.client.scene["/ground"].cell_color) < sum(light) / 2
+    assert window.page.state["dark"]
+
+
+def test_colours_at_vertices_are_those_of_the_texture_there() -> None:
+    pixels = np.zeros((4, 4, 3), np.uint8)
+    pixels[:2], pixels[2:] = [255, 0, 0], [0, 0, 255]  # red above, blue below
+    buffer = BytesIO()
+    Pillow.fromarray(pixels).save(buffer, "PNG")
+    points = np.array([[0.0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0]])
+    triangles = np.array([[0, 1, 2], [0, 2, 3]])
+    uvs = Layer(points[:, :2] * 0.98 + 0.01, triangles.reshape(-1))
+    look = Appearance(color=(1.0, 1.0, 1.0, 1.0), texture=Image("t.png", buffer.getvalue(), "image/png"))
+    labels = {"material": Labels(("skin",), [0, 0])}
+    mesh = pliant.Mesh(points, triangles, uvs=uvs, labels=labels, appearances={"skin": look})
+    np.testing.assert_allclose(vertex_colors(mesh), [[0, 0, 1], [0, 0, 1], [1, 0, 0], [1, 0, 0]], atol=1e-6)
+    assert vertex_colors(pliant.Mesh(points, triangles)) is None
