@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -245,3 +246,60 @@ def test_shapes_write_one_file_each(tmp_path, names, files):
         for name, place in zip(files, points, strict=True):
             file = (path if path.suffix == "" else tmp_path) / f"{prefix}{name}.obj"
             assert np.array_equal(pliant.read_mesh(file).points, place)
+
+
+# Long clips
+
+
+@pytest.mark.parametrize("suffix", [".pc2", ".mdd", ".npz", ".glb", ".gltf", ".abc", ".stl"])
+def test_memory_does_not_grow_with_the_frames(tmp_path, monkeypatch, suffix):
+    """What a writer needs beside the points; JSON and names take some kilobytes a frame, however large it is."""
+    monkeypatch.setattr("pliant.io.gltf.build.LARGEST_IN_MEMORY", 1 << 16)
+    shape = Mesh(pliant.gallery.sphere(4000).points, pliant.gallery.sphere(4000).polygons)
+    extra, size = [], []
+    pliant.write(tmp_path / f"a{suffix}", moving(shape, 2))  # imports
+    for frames in (40, 90):
+        made = moving(shape, frames)
+        tracemalloc.start()
+        pliant.write(tmp_path / f"a{suffix}", made)
+        extra.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+        size.append(made.points.nbytes)
+    assert extra[1] - extra[0] < 0.1 * (size[1] - size[0]) + 10_000 * (90 - 40)
+
+
+def moving(shape, frames):
+    return pliant.Animation(shape, shape.points * np.linspace(1, 2, frames)[:, None, None] ** 2, 24)
+
+
+@pytest.mark.parametrize("suffix", [".pc2", ".npz", ".glb", ".obj"])
+def test_frames_that_come_one_by_one_make_the_same_files(tmp_path, suffix):
+    clip = moving(pliant.gallery.sphere(500), 5)
+    for folder in ("whole", "stream"):
+        (tmp_path / folder).mkdir()
+    pliant.write(tmp_path / "whole" / f"a{suffix}", clip)
+    written = pliant.write_stream(tmp_path / "stream" / f"a{suffix}", clip.shape, iter(clip.points), fps=24)
+    assert contents(tmp_path / "whole") == contents(tmp_path / "stream")
+    assert all(path.is_file() for path in written)
+
+
+def test_a_stream_is_checked_and_leaves_nothing_when_it_fails(tmp_path):
+    shape = pliant.gallery.sphere(500)
+    for frames, problem in (
+        ([], "got no frames"),
+        ([shape.points, shape.points[1:]], r"frame 1 has shape \(.*; expected"),
+        ([shape.points, shape.points * np.nan], "frame 1 has NaN"),
+        ([["a"]], "frame 0 are"),
+    ):
+        with pytest.raises(pliant.InputError, match=problem):
+            pliant.write_stream(tmp_path / "a.pc2", shape, frames)
+        assert list(tmp_path.iterdir()) == []
+
+
+def test_memory_of_a_stream_does_not_grow_with_the_frames(tmp_path):
+    shape = pliant.gallery.sphere(1500)
+    tracemalloc.start()
+    pliant.write_stream(tmp_path / "a.pc2", shape, (shape.points * (1 + k) for k in range(200)))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 20 * shape.points.nbytes

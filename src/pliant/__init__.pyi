@@ -75,6 +75,7 @@ from .io import (
     read_tets as read_tets,
     read_weights as read_weights,
     write as write,
+    write_stream as write_stream,
     write_weights as write_weights,
 )
 from .numerics import linalg as linalg

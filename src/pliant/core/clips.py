@@ -143,9 +143,9 @@ class Animation(Displayed, Value):
         count = len(self.shape.points)
         if points.ndim != 3 or points.shape[1:] != (count, 3) or not len(points):
             raise InputError(f"animation points have shape {points.shape}; expected (frames, {count}, 3)")
-        finite = np.isfinite(points).all(axis=(1, 2))
-        if not finite.all():
-            raise InputError(f"frame {int(np.argmin(finite))} has NaN or infinite coordinates")
+        for k, frame in enumerate(points):  # a clip may be larger than memory
+            if not np.isfinite(frame).all():
+                raise InputError(f"frame {k} has NaN or infinite coordinates")
         object.__setattr__(self, "fps", frame_rate(self.fps))
         object.__setattr__(self, "points", points)
 

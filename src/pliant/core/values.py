@@ -8,6 +8,7 @@ it with `locked`; then it is not copied.
 from __future__ import annotations
 
 import importlib
+import mmap
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -46,7 +47,7 @@ def _is_locked(array: Any) -> bool:
         if array.flags.writeable:
             return False
         array = array.base
-    return array is None or isinstance(array, bytes)
+    return array is None or isinstance(array, (bytes, mmap.mmap))
 
 
 def _excerpt(values: Any) -> str:

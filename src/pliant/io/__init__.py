@@ -31,7 +31,7 @@ from pliant.io.reading import (
 from pliant.io.sandbox import readable
 from pliant.io.source import find
 from pliant.io.weights import read_weights, write_weights
-from pliant.io.writing import write, write_clip as write_clip, write_frames as write_frames
+from pliant.io.writing import write, write_clip as write_clip, write_frames as write_frames, write_stream
 
 __all__ = [
     "FORMATS",
@@ -52,5 +52,6 @@ __all__ = [
     "read_weights",
     "readable",
     "write",
+    "write_stream",
     "write_weights",
 ]

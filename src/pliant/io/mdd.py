@@ -82,7 +82,7 @@ def simplest_rate(rate: float) -> float:
 
 def write_animation(path: Path, content: Animation) -> None:
     """Every frame with its time, from 0 s."""
-    frames = single_precision(content.points)
-    header = MDD_HEADER.pack(len(frames), frames.shape[1])
-    times = (np.arange(len(frames)) / content.fps).astype(">f4")
-    path.write_bytes(header + times.tobytes() + frames.astype(">f4").tobytes())
+    times = (np.arange(len(content)) / content.fps).astype(">f4")
+    with path.open("wb") as stream:
+        stream.write(MDD_HEADER.pack(len(content), len(content.shape.points)) + times.tobytes())
+        stream.writelines(single_precision(points).astype(">f4").tobytes() for points in content.points)

@@ -50,9 +50,9 @@ def read_animation(source: Source, *, clip: str | int | None = None, fps: float 
 
 def write_animation(path: Path, content: Animation) -> None:
     """Every frame as one sample, from frame 0. The frame rate is not stored: PC2 has no field for it."""
-    frames = single_precision(content.points)
-    header = PC2_HEADER.pack(PC2_MAGIC, 1, frames.shape[1], 0.0, 1.0, len(frames))
-    path.write_bytes(header + frames.astype("<f4").tobytes())
+    with path.open("wb") as stream:
+        stream.write(PC2_HEADER.pack(PC2_MAGIC, 1, len(content.shape.points), 0.0, 1.0, len(content)))
+        stream.writelines(single_precision(points).astype("<f4").tobytes() for points in content.points)
 
 
 def only_clip(source: Source, clip: str | int | None) -> None:

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from pliant.core.clips import Animation, Pose, Shapes
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pliant.core.clips import DEFAULT_FPS, Animation, Pose, Shapes
 from pliant.core.errors import FileError, InputError
 from pliant.core.interop import takes_meshes
 from pliant.core.shapes import Mesh, PointCloud, TetMesh
 from pliant.core.skeleton import Motion
 from pliant.core.skinned import SkinnedAnimation
 from pliant.core.validation import target_path
+from pliant.core.values import as_array
 from pliant.io.archive import is_archive
 from pliant.io.formats import BY_SUFFIX, KIND_NAMES, KIND_OF, Content, Format, format_of
 from pliant.io.naming import frame_names, shape_names, stale_frames
@@ -79,6 +84,38 @@ def write_clip(path: PathLike, clip: Animation) -> list[Path]:
     format = BY_SUFFIX.get(Path(path).suffix.lower())
     alone = len(clip) == 1 and format is not None and "mesh" in format.writes
     return write(path, clip[0] if alone else clip)
+
+
+def write_stream(
+    path: PathLike,
+    shape: Mesh | TetMesh | PointCloud,
+    frames: Iterable[ArrayLike],
+    *,
+    fps: float = DEFAULT_FPS,
+    name: str = Animation.name,
+) -> list[Path]:
+    """Write frames, (n, 3) points of a shape, as they come; the files are those that `write` makes of the whole clip.
+
+    No more than one frame is held in memory at a time: until all are there, they are in a file without a name beside
+    the target, in double precision.
+    """
+    target = target_path(path)
+    beside = target.parent if target.parent.is_dir() else None
+    count = 0
+    with tempfile.TemporaryFile(dir=beside) as stored:
+        for count, frame in enumerate(frames, 1):
+            points = as_array(frame, f"frame {count - 1}", np.float64)
+            if points.shape != shape.points.shape:
+                raise InputError(f"frame {count - 1} has shape {points.shape}; expected {shape.points.shape}")
+            try:
+                stored.write(np.ascontiguousarray(points).data)
+            except OSError as error:
+                raise FileError(target, f"cannot be written ({(error.strerror or str(error)).lower()})") from error
+        if not count:
+            raise InputError("got no frames; expected one or more")
+        stored.flush()
+        points = np.asarray(np.memmap(stored, np.float64, "r", shape=(count, *shape.points.shape)))
+        return write_clip(target, Animation(shape, points, fps, name))
 
 
 def write_frames(path: PathLike, frames: Sequence[Mesh | TetMesh | PointCloud]) -> list[Path]:

@@ -420,7 +420,7 @@ def painted_glb(points: Floats, triangles: Ints, colors: Floats) -> bytes:
     primitive = {"attributes": attributes, "indices": indices, "material": material}
     builder.add("nodes", {"mesh": builder.add("meshes", {"primitives": [primitive]})})
     builder.json |= {"scenes": [{"nodes": [0]}], "scene": 0}
-    return b"".join(builder.glb())
+    return builder.glb()
 
 
 def heat(shares: Floats) -> Floats:

@@ -5,11 +5,14 @@ Arrays where most rows are zero (the displacements of morph targets) are stored 
 
 from __future__ import annotations
 
+import io
 import json
+import shutil
 import struct
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 from urllib.parse import quote
 
 import numpy as np
@@ -24,6 +27,8 @@ ARRAY_BUFFER, INDICES = 34962, 34963
 CODE = {dtype: code for code, dtype in COMPONENTS.items()}
 TYPE = {1: "SCALAR", 2: "VEC2", 3: "VEC3", 4: "VEC4", 16: "MAT4"}
 LARGEST_GLB = (1 << 32) - 1
+LARGEST_IN_MEMORY = 8 << 20
+"""Bytes of a buffer in the making, beyond which it is in a temporary file: a clip has many frames."""
 
 
 def smallest_unsigned(largest: int, *, least: int = 1) -> np.dtype[Any]:
@@ -37,7 +42,7 @@ class Builder:
 
     def __init__(self) -> None:
         self.json: dict[str, Any] = {"asset": {"version": "2.0", "generator": f"pliant {pliant.__version__}"}}
-        self._chunks: list[bytes] = []
+        self._buffer: IO[bytes] = tempfile.SpooledTemporaryFile(LARGEST_IN_MEMORY)  # noqa: SIM115 (open till it is saved)
         self._size = 0
         self._zeros: dict[tuple[int, np.dtype[Any], int, bool], int] = {}
 
@@ -54,9 +59,10 @@ class Builder:
             entry["byteStride"] = stride
         if target is not None:
             entry["target"] = target
-        padded = data + bytes(-len(data) % 4)
-        self._chunks.append(padded)
-        self._size += len(padded)
+        padding = bytes(-len(data) % 4)
+        self._buffer.write(data)
+        self._buffer.write(padding)
+        self._size += len(data) + len(padding)
         return self.add("bufferViews", entry)
 
     def accessor(self, values: NDArray[Any], *, target: int | None = None, bounds: bool = False,
@@ -122,27 +128,39 @@ class Builder:
             binary = path.with_suffix(".bin")
             buffer["uri"] = quote(binary.name)
             with binary.open("wb") as stream:
-                stream.writelines(self._chunks)
+                self._copy_buffer(stream)
             path.write_bytes(json.dumps(self.json, ensure_ascii=False, indent=1).encode("utf-8", "replace"))
             return
-        parts = self.glb()
-        length = sum(map(len, parts))
+        head = self._glb_head()
+        length = len(head) + self._size
         if length > LARGEST_GLB:
             raise FileError(path, f"would have {length:,} bytes; a GLB holds {LARGEST_GLB:,}: write .gltf or .npz")
         with path.open("wb") as stream:
-            stream.writelines(parts)
+            stream.write(head)
+            self._copy_buffer(stream)
 
-    def glb(self) -> list[bytes]:
-        """The bytes of a .glb, in parts."""
+    def glb(self) -> bytes:
+        """The bytes of a .glb."""
+        made = io.BytesIO()
+        made.write(self._glb_head())
+        self._copy_buffer(made)
+        return made.getvalue()
+
+    def _copy_buffer(self, stream: IO[bytes]) -> None:
+        self._buffer.seek(0)
+        shutil.copyfileobj(self._buffer, stream, 1 << 20)
+
+    def _glb_head(self) -> bytes:
+        """All of a .glb but its buffer."""
         self.json["buffers"] = [{"byteLength": self._size}]
         text = json.dumps(self.json, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
         text += b" " * (-len(text) % 4)
         length = 12 + 8 + len(text) + 8 + self._size
-        head = struct.pack("<4sII", b"glTF", 2, length & LARGEST_GLB)
-        return [
-            head,
-            struct.pack("<I4s", len(text), b"JSON"),
-            text,
-            struct.pack("<I4s", self._size & LARGEST_GLB, b"BIN\0"),
-            *self._chunks,
-        ]
+        return b"".join(
+            [
+                struct.pack("<4sII", b"glTF", 2, length & LARGEST_GLB),
+                struct.pack("<I4s", len(text), b"JSON"),
+                text,
+                struct.pack("<I4s", self._size & LARGEST_GLB, b"BIN\0"),
+            ]
+        )

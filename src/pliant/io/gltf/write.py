@@ -16,7 +16,9 @@ Quantised (KHR_mesh_quantization), positions are fractions of 16 bits of a box t
 
 from __future__ import annotations
 
+import hashlib
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -47,11 +49,11 @@ class Targets:
     """Morph targets on a base."""
 
     names: tuple[str, ...]
-    points: Floats
+    points: Sequence[Floats]
     """(targets, n, 3)"""
 
 
-NO_TARGETS = Targets((), np.zeros((0, 0, 3)))
+NO_TARGETS = Targets((), ())
 
 
 def write_mesh(path: Path, mesh: Mesh, *, quantize: bool = False) -> None:
@@ -64,7 +66,7 @@ def write_mesh(path: Path, mesh: Mesh, *, quantize: bool = False) -> None:
 def write_shapes(path: Path, shapes: Shapes, weights: WeightClip | None = None, *, quantize: bool = False) -> None:
     """Write a base and its morph targets, all at weight 0, and a clip of their weights, in the shapes' order."""
     builder = Builder()
-    targets = Targets(tuple(shapes.names[1:]), shapes.points[1:])
+    targets = Targets(tuple(shapes.names[1:]), list(shapes.points[1:]))
     base = shapes.base.with_points(shapes.points[0])
     nodes = _MeshWriter(builder, base, targets, path.stem, base_name=shapes.names[0], quantize=quantize).write()
     if weights is not None:
@@ -97,7 +99,7 @@ def write_skinned(path: Path, clip: SkinnedAnimation, *, quantize: bool = False)
     builder = Builder()
     assert isinstance(clip.shape, Mesh)
     names = tuple(f"corrective {k}" for k in range(len(clip.correctives)))
-    targets = Targets(names, clip.shape.points + clip.correctives)
+    targets = Targets(names, list(clip.shape.points + clip.correctives))
     writer = _MeshWriter(builder, clip.shape, targets, path.stem, quantize=quantize, skin=clip)
     _write_track(builder, clip.name, clip.fps, writer.write(), clip.curves.astype(np.float32), writer.joint_nodes, clip)
     builder.save(path)
@@ -105,18 +107,23 @@ def write_skinned(path: Path, clip: SkinnedAnimation, *, quantize: bool = False)
 
 def _frame_targets(points: Floats, rest: Floats) -> tuple[Targets, NDArray[np.float32]]:
     """One target for each distinct frame that differs from the rest shape, and (frames, targets) weights."""
-    seen = {rest.tobytes(): -1}
+    seen = {_digest(rest): -1}
     kept: list[int] = []
     column = np.empty(len(points), dtype=np.int64)
     for k, frame in enumerate(points):
-        number = seen.setdefault(frame.tobytes(), len(kept))
+        number = seen.setdefault(_digest(frame), len(kept))
         if number == len(kept):
             kept.append(k)
         column[k] = number
     weights = np.zeros((len(points), len(kept)), dtype=np.float32)
     moved = np.flatnonzero(column >= 0)
     weights[moved, column[moved]] = 1
-    return Targets(tuple(f"frame {k}" for k in kept), points[kept]), weights
+    return Targets(tuple(f"frame {k}" for k in kept), [points[k] for k in kept]), weights
+
+
+def _digest(points: Floats) -> bytes:
+    """What tells a frame from others, in few bytes."""
+    return hashlib.sha256(np.ascontiguousarray(points).data).digest()
 
 
 def _write_track(
@@ -394,7 +401,9 @@ class _MeshWriter:
         """Which objects have targets: those that any target moves; the first, if none does."""
         if not self.targets.names:
             return [False] * len(self.layout.objects)
-        moved = (self.targets.points != self.mesh.points).any(axis=(0, 2))
+        moved = np.zeros(len(self.mesh.points), dtype=bool)
+        for points in self.targets.points:
+            moved |= (points != self.mesh.points).any(axis=1)
         result = [any(moved[p.vertices].any() for p in primitives) for _, primitives in self.layout.objects]
         return result if any(result) else [True, *result[1:]]
 
