@@ -11,7 +11,7 @@ from pliant import ElasticBody, Material, Motion, Skeleton, gallery
 from pliant.core import rotations
 from pliant.core.errors import PliantWarning
 from pliant.engines.simulate import BodyState
-from pliant.engines.simulate.simulation import jumps_of
+from pliant.engines.simulate.simulation import jumps_of, mended
 
 POST = Skeleton.from_positions([[0, -2.3, 0], [0, 0, 0], [0, 2.3, 0]], [-1, 0, 1])
 
@@ -65,6 +65,30 @@ def test_flesh_starts_anew_in_a_pose_that_bones_jump_to(post, frame):
     edges = post.shape.triangles[:, :2]
     length = [np.linalg.norm(np.diff(points[edges], axis=1), axis=2) for points in clip.points]
     assert np.abs(np.array(length) / length[0] - 1).max() < 1.0
+
+
+@pytest.mark.parametrize(("shift", "degrees"), [(4.0, 0.0), (0.0, 80.0)])
+@pytest.mark.parametrize("count", [1, 3])
+def test_joints_are_eased_over_frames_that_are_errors(post, shift, degrees, count):
+    """They jump there and back; what comes of it is as good as without."""
+    calm, there = jumping(12), jumping(12, shift=shift, degrees=degrees)
+    turns, places = calm.rotations.copy(), calm.translations.copy()
+    turns[12 : 12 + count], places[12 : 12 + count] = (
+        values[12 : 12 + count] for values in (there.rotations, there.translations)
+    )
+    with pytest.warns(PliantWarning, match=r"glitch: at frame 12 the bone .* diagonals and back; joints are eased"):
+        clip = post.simulate(replace(calm, rotations=turns, translations=places))
+    assert clip.converged
+    assert clip.notes[0].startswith("glitch: ")
+    assert np.abs(clip.points - post.simulate(calm).points).max() < 1e-3 * post.diagonal
+
+
+def test_what_swings_back_is_no_error(post):
+    """Punches and shakes are quick, too, but not from one frame to the next only."""
+    turns = np.repeat(POST.rest_rotations[None], 24, axis=0)
+    turns[:, 1] = rotations.from_axis_angle([1, 0, 0], np.radians(60 * np.exp(-(((np.arange(24) - 12) / 2.0) ** 2))))
+    motion = Motion(POST, turns, np.repeat(POST.offsets[None], 24, axis=0), fps=30)
+    assert mended(post, motion) == (motion, ())
 
 
 def test_what_moves_quickly_does_not_jump(post):

@@ -54,6 +54,7 @@ from pliant.engines.simulate.simulation import (
     check_forces,
     check_motion,
     check_start,
+    mended,
     states,
 )
 from pliant.engines.simulate.sliding import sliding
@@ -355,6 +356,7 @@ class ElasticBody(Displayed):
             stretch_limit=stretch_limit, pre_roll=pre_roll,
         )  # fmt: skip
         pace, fibres = Pace.of(motion, dt, fps, hold), self.fibres(muscles, motion.fps)
+        motion, notes = mended(self, motion)
         for k, muscle in enumerate(fibres.muscles):
             with about_argument("muscles", k):
                 muscle.check_frames(len(motion))
@@ -363,7 +365,8 @@ class ElasticBody(Displayed):
             gravity=gravity, damping=damping, drag=drag, forces=forces, fibres=fibres,
             accuracy=accuracy, stretch_limit=stretch_limit,
         )  # fmt: skip
-        return States(self, motion, pace, steps, report, 0 if resume is None else round(resume.time * pace.fps))
+        before = 0 if resume is None else round(resume.time * pace.fps)
+        return States(self, motion, pace, steps, report, before, notes)
 
     @takes_arguments_of(states)
     def simulate(self, *arguments: Any, **options: Any) -> Simulation:

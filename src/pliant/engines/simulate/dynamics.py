@@ -442,6 +442,8 @@ class Stepper:
         volume, inverted = float(body.operator.weights @ end.stretch) / body.volume, body.inverted(end.stretch)
         overstrained = max(stage.overstrained for stage in stages)
         message = failure_of(volume, inverted, overstrained, len(end.stretch)) if finite else problem
+        if not message and not all(stage.converged for stage in stages):
+            message = "a step is not solved to its accuracy; use shorter steps (dt), stiffer flesh or a slower motion"
         leashed = leash_energy(body.leash, end.nodes, end.carried)
         pressed = 0.0 if end.in_contact is None else end.in_contact.energy
         kinetic = 0.5 * float(np.einsum("i,ij,ij->", self.mass[:, 0], end.velocity, end.velocity))
@@ -452,7 +454,7 @@ class Stepper:
             kinetic=kinetic,
             inverted=inverted, overstrained=overstrained,
             iterations=sum(stage.iterations for stage in stages),
-            converged=not message and all(stage.converged for stage in stages),
+            converged=not message,
             problem=problem, message=message,
             acceleration=end.acceleration, strain_rate=end.strain_rate, carried_rate=end.carried_rate,
             activation=end.contraction.activation, shortening=self.fibres.shortening(end.nodes),

@@ -4,16 +4,21 @@ Motion capture often has a T-pose for its first frame, clips are cut together, a
 follow such a step, and interpolation would only spread it over a frame. So a jump is a cut: the motion is sampled on
 either side of it alone, and the flesh starts anew behind it. Where all bones move as one (a teleport), the flesh goes
 along rigidly and keeps its swing; else it starts in the static shape of the new pose, moving with the bones.
+
+A *glitch* is a jump and a jump back, a few frames later. The frames in between are errors, not poses: joints are eased
+over them, from the frame before to the frame after.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pliant.core import rotations
+from pliant.core.skeleton import Motion
 from pliant.core.topology import Floats, Ints
 from pliant.engines.simulate.bones import Bones, Frames
 
@@ -24,7 +29,9 @@ LEAST_SPEED = 1.5
 OUTSTANDING = 5.0
 """Length of a jump over that of every step around it."""
 AROUND = 3
-"""Frames before and after it that are looked at."""
+"""Frames before and after it that are looked at; a glitch is no longer."""
+RETURN_SHARE = 0.3
+"""Distance between the frames before and after a glitch, over the length of its jumps."""
 BODY_RADIUS = 0.1
 """Of flesh around a bone, over the diagonal: how far it moves where the bone rotates by 1."""
 RIGID_SHARE = 0.02
@@ -52,17 +59,81 @@ class Jump:
         return f"at frame {self.frame} the bone {self.bone} moves by {self.length:.2g} diagonals at once"
 
 
+@dataclass(frozen=True)
+class Glitch:
+    """Frames of a motion that are errors."""
+
+    frame: int
+    """The first of them."""
+    count: int
+    length: float
+    """Of the jumps there and back, over the diagonal."""
+    bone: str
+
+    def __str__(self) -> str:
+        return f"at frame {self.frame} the bone {self.bone} moves by {self.length:.2g} diagonals and back"
+
+
+def glitch_notes(glitches: Sequence[Glitch]) -> tuple[str, ...]:
+    """What to know of a motion's glitches, as text; nothing if there are none."""
+    return (f"glitch: {_listed(glitches)}; joints are eased over it",) if glitches else ()
+
+
 def jump_notes(jumps: Sequence[Jump]) -> tuple[str, ...]:
     """What to know of a motion's jumps, as text; nothing if there are none."""
-    shown = [str(jump) for jump in jumps[:MOST_NAMED]]
-    if len(jumps) > MOST_NAMED:
-        shown.append(f"{len(jumps) - MOST_NAMED} more")
-    return (f"jump: {', '.join(shown)}; flesh starts anew there",) if shown else ()
+    return (f"jump: {_listed(jumps)}; flesh starts anew there",) if jumps else ()
+
+
+def _listed(found: Sequence[Jump | Glitch]) -> str:
+    more = [f"{len(found) - MOST_NAMED} more"] if len(found) > MOST_NAMED else []
+    return ", ".join([*map(str, found[:MOST_NAMED]), *more])
 
 
 def jump_steps(positions: Floats, quaternions: Floats, fps: float) -> Ints:
-    """The steps that are jumps, of joints at (f, j, 3), over the diagonal, that are rotated by (f, j, 4)."""
-    return _outstanding(_lengths(np.concatenate([positions, positions], axis=1), quaternions), fps)
+    """The steps that are jumps, those of glitches among them, of joints at (f, j, 3), over the diagonal, that are
+    rotated by (f, j, 4)."""
+    ends = np.concatenate([positions, positions], axis=1)
+    returns = [[step, step + count] for step, count, _ in _returns(ends, quaternions, fps)]
+    return np.unique(np.concatenate([_outstanding(_lengths(ends, quaternions), fps), *returns])).astype(np.int64)
+
+
+def bridged(bones: Bones, motion: Motion, diagonal: float) -> tuple[Motion, list[Glitch]]:
+    """The motion with its joints eased over its glitches, and those."""
+    frames = bones.posed(motion.rotations, motion.translations)
+    ends = np.concatenate([frames.heads, frames.tails], axis=1) / diagonal
+    turns, places, found = motion.rotations.copy(), motion.translations.copy(), []
+    for step, count, bone in _returns(ends, frames.quaternions, motion.fps):
+        length = float(_lengths(ends[step : step + 2], frames.quaternions[step : step + 2])[0, bone])
+        found.append(Glitch(step + 1, count, length, bones.names[bone]))
+        share = np.arange(1, count + 1)[:, None] / (count + 1)
+        first, last = (np.broadcast_to(turns[k], (count, *turns[k].shape)) for k in (step, step + count + 1))
+        turns[step + 1 : step + count + 1] = rotations.slerp(first, last, share)
+        ahead = places[step + count + 1] - places[step]
+        places[step + 1 : step + count + 1] = places[step] + share[..., None] * ahead
+    return (replace(motion, rotations=turns, translations=places) if found else motion), found
+
+
+def _returns(ends: Floats, quaternions: Floats, fps: float) -> list[tuple[int, int, int]]:
+    """Glitches: the step that leads there, how many frames are in between, and the bone that moves farthest."""
+    lengths = _lengths(ends, quaternions)
+    before, after = (np.zeros_like(lengths) for _ in range(2))
+    for shift in range(1, min(AROUND, len(lengths) - 1) + 1):
+        before[shift:] = np.maximum(before[shift:], lengths[:-shift])
+        after[:-shift] = np.maximum(after[:-shift], lengths[shift:])
+    found: list[tuple[int, int, int]] = []
+    for count in range(1, min(AROUND, len(lengths) - 1) + 1):
+        least = np.minimum(lengths[:-count], lengths[count:])
+        around = np.maximum(before[:-count], after[count:])
+        across = _lengths(ends, quaternions, count + 1)
+        returns = _far(least, fps) & (least > OUTSTANDING * around) & (across < RETURN_SHARE * least)
+        for step in np.flatnonzero(returns.any(axis=1)).tolist():
+            if not any(start - count <= step <= start + more for start, more, _ in found):
+                found.append((step, count, int(np.argmax(least[step] * returns[step]))))
+    return sorted(found)
+
+
+def _far(lengths: Floats, fps: float) -> NDArray[np.bool_]:
+    return (lengths > LEAST_JUMP_RATIO) & (lengths * fps > LEAST_SPEED)
 
 
 def find_jumps(bones: Bones, frames: Frames, fps: float, diagonal: float) -> list[Jump]:
@@ -77,11 +148,11 @@ def find_jumps(bones: Bones, frames: Frames, fps: float, diagonal: float) -> lis
     return found
 
 
-def _lengths(ends: Floats, quaternions: Floats) -> Floats:
-    """(frames - 1, b) how far each bone moves in a step. ends: (frames, 2b, 3) heads and tails."""
-    moved = np.linalg.norm(np.diff(ends, axis=0), axis=2)
+def _lengths(ends: Floats, quaternions: Floats, stride: int = 1) -> Floats:
+    """(frames - stride, b) how far each bone moves in some steps. ends: (frames, 2b, 3) heads and tails."""
+    moved = np.linalg.norm(ends[stride:] - ends[:-stride], axis=2)
     count = moved.shape[1] // 2
-    cosine = np.abs(np.einsum("fbi,fbi->fb", quaternions[1:], quaternions[:-1]))
+    cosine = np.abs(np.einsum("fbi,fbi->fb", quaternions[stride:], quaternions[:-stride]))
     angle = 2 * np.arccos(np.minimum(cosine, 1.0))
     return np.maximum(np.maximum(moved[:, :count], moved[:, count:]), BODY_RADIUS * angle)
 
@@ -92,7 +163,7 @@ def _outstanding(lengths: Floats, fps: float) -> Ints:
     for shift in range(1, min(AROUND, len(lengths) - 1) + 1):
         around[shift:] = np.maximum(around[shift:], lengths[:-shift])
         around[:-shift] = np.maximum(around[:-shift], lengths[shift:])
-    far = (lengths > LEAST_JUMP_RATIO) & (lengths * fps > LEAST_SPEED) & (lengths > OUTSTANDING * around)
+    far = _far(lengths, fps) & (lengths > OUTSTANDING * around)
     return np.flatnonzero(far.any(axis=1)) if len(lengths) > 1 else np.zeros(0, dtype=np.int64)
 
 

@@ -43,7 +43,7 @@ from pliant.engines.simulate.diffusion import RotationWeights
 from pliant.engines.simulate.dynamics import DIAGONAL, FARTHEST, GAMMA, ITERATIONS, rate_of
 from pliant.engines.simulate.newton import NEWTON_STEPS, TRIALS
 from pliant.engines.simulate.options import SimulateOptions, StretchLimit
-from pliant.engines.simulate.simulation import Pace, Simulation, States, check_motion, player_of, stepped
+from pliant.engines.simulate.simulation import Pace, Simulation, States, check_motion, mended, player_of, stepped
 from pliant.engines.simulate.stages import BACK
 from pliant.engines.simulate.statics import failure_of
 from pliant.engines.simulate.strain_limits import far_beyond, imposed_ranges, limit_walls
@@ -554,8 +554,10 @@ class ReducedBody(Displayed):
         stepper = ReducedStepper(
             self, pace.step, gravity=gravity, damping=damping, drag=drag, stretch_limit=stretch_limit
         )
+        motion, notes = mended(self, motion)
         player = player_of(stepper, motion, pace)
-        return States(self, motion, pace, stepped(player, pace, lambda: player.begun(0, following=following)), report)
+        steps = stepped(player, pace, lambda: player.begun(0, following=following))
+        return States(self, motion, pace, steps, report, notes=notes)
 
     @takes_arguments_of(states)
     def simulate(self, *arguments: Any, **options: Any) -> Simulation:

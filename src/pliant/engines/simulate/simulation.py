@@ -25,7 +25,7 @@ from pliant.core.topology import Floats
 from pliant.core.values import locked
 from pliant.engines.simulate.bones import Frames
 from pliant.engines.simulate.dynamics import GAMMA, BodyState, Forces, Stepper, checked_forces
-from pliant.engines.simulate.jumps import Jump, find_jumps, jump_notes, rigid_step
+from pliant.engines.simulate.jumps import Jump, bridged, find_jumps, glitch_notes, jump_notes, rigid_step
 from pliant.engines.simulate.options import SimulateOptions
 from pliant.engines.simulate.pre_roll import pre_roll_poses
 
@@ -54,7 +54,7 @@ class Simulation(Animation):
     stopped: str = ""
     """Where and why it stopped before the motion's end, as text; empty if it did not."""
     notes: tuple[str, ...] = ()
-    """What is wrong with the motion: its jumps."""
+    """What is wrong with the motion: its glitches and jumps."""
 
     def measured(self, name: str) -> Floats:
         """(frames,) of a number of the states: volume, energy, kinetic, inverted, overstrained, contacts or others."""
@@ -201,6 +201,12 @@ def states(
     return stepped(player, pace, first, _steps_until(resume, pace, motion))
 
 
+def mended(body: ElasticBody | ReducedBody, motion: Motion) -> tuple[Motion, tuple[str, ...]]:
+    """The motion of the body's joints without its glitches, and what to know of those."""
+    found, glitches = bridged(body.bones, motion, body.diagonal)
+    return found, glitch_notes(glitches)
+
+
 def jumps_of(body: ElasticBody | ReducedBody, motion: Motion) -> list[Jump]:
     """The jumps of a motion of the body's joints."""
     frames = body.bones.posed(motion.rotations, motion.translations)
@@ -337,6 +343,8 @@ class States(Iterator[BodyState]):
     """Called with the number of frames done, and of all."""
     before: int = 0
     """Frames of the clip that come before the first."""
+    notes: tuple[str, ...] = ()
+    """What was wrong with the motion before it was mended."""
     done: int = 0
 
     def __next__(self) -> BodyState:
@@ -351,7 +359,7 @@ class States(Iterator[BodyState]):
         body, pace = self.body, self.pace
         kept: list[BodyState] = []
         points: list[Floats] = []
-        stopped, notes = "", jump_notes(jumps_of(body, self.motion))
+        stopped, notes = "", (*self.notes, *jump_notes(jumps_of(body, self.motion)))
         for note in notes:
             warnings.warn(note, PliantWarning, stacklevel=4)
         for state in self:
@@ -403,6 +411,6 @@ def check_start(body: ElasticBody, start: Any, name: str = "start") -> None:
 
 
 __all__ = [
-    "BodyState", "Forces", "Pace", "Simulation", "States", "check_forces", "check_motion", "check_start", "player_of",
-    "states", "stepped",
+    "BodyState", "Forces", "Pace", "Simulation", "States", "check_forces", "check_motion", "check_start", "mended",
+    "player_of", "states", "stepped",
 ]  # fmt: skip
