@@ -21,13 +21,12 @@ class Follower:
     """Solves in a thread of its own whatever the sliders say last."""
 
     def __init__(self, context: bpy.types.Context, thing: bpy.types.Object) -> None:
-        shapes = scenes.key_shapes(thing)
-        self._live = LiveBlend(pliant.Blendshapes(shapes))
+        self._shapes = scenes.key_shapes(thing)
         self._inverse = np.array(thing.matrix_world.inverted())
         self.source, self.result = thing.name, results.still_copy(context, thing).name
         self._asked: tuple[float, ...] | None = None
         self._solved: np.ndarray | None = None
-        self.problem = ""
+        self.problem, self.failed = "", False
         self.count = 0
         self._wake, self._closed = threading.Event(), False
         self._thread = threading.Thread(target=self._work, name="pliant-live", daemon=True)
@@ -35,6 +34,11 @@ class Follower:
         results.hide(thing)
 
     def _work(self) -> None:
+        try:
+            live = LiveBlend(pliant.Blendshapes(self._shapes))  # seconds, on large meshes
+        except pliant.PliantError as error:
+            self.problem, self.failed = str(error), True
+            return
         done: tuple[float, ...] | None = None
         while not self._closed:
             self._wake.wait()
@@ -42,7 +46,7 @@ class Follower:
             while self._asked != done and not self._closed:
                 done = self._asked
                 try:
-                    points = self._live.shape(self._row(done))
+                    points = live.shape(self._row(done))
                 except pliant.PliantError as error:
                     self.problem = str(error)
                     continue
@@ -50,7 +54,7 @@ class Follower:
                 self.count += 1
 
     def _row(self, values: tuple[float, ...]) -> dict[str, float]:
-        return dict(zip(self._live.rig.shapes.names[1:], values, strict=True))
+        return dict(zip(self._shapes.names[1:], values, strict=True))
 
     def tick(self) -> bool:
         """Ask for what the sliders say, and show what has been solved; whether to go on."""
@@ -58,9 +62,14 @@ class Follower:
         if source is None or result is None or source.data.shape_keys is None:
             self.close()
             return False
+        if self.failed:
+            self.close()
+            results.forget(source, result)
+            _tell(self.problem)
+            return False
         blocks = list(source.data.shape_keys.key_blocks)[1:]
         asked = tuple(0.0 if block.mute else block.value for block in blocks)
-        if asked != self._asked and len(asked) == len(self._live.rig.shapes) - 1:
+        if asked != self._asked and len(asked) == len(self._shapes) - 1:
             self._asked = asked
             self._wake.set()
         solved, self._solved = self._solved, None
@@ -73,6 +82,13 @@ class Follower:
         self._closed = True
         self._wake.set()
         self._thread.join()
+
+
+def _tell(problem: str) -> None:
+    """Show a sentence at the mouse, where there is a window."""
+    print(f"pliant: {problem}")
+    if not bpy.app.background:
+        bpy.context.window_manager.popup_menu(lambda menu, _: menu.layout.label(text=problem), title="pliant")
 
 
 followers: dict[str, Follower] = {}

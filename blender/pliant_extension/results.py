@@ -121,3 +121,12 @@ def hide(thing: bpy.types.Object) -> None:
     """Hide the original in the viewport and in renderings."""
     thing.hide_set(True)
     thing.hide_render = True
+
+
+def forget(thing: bpy.types.Object, result: bpy.types.Object) -> None:
+    """Remove a result, and show the original again."""
+    mesh = result.data
+    bpy.data.objects.remove(result)
+    bpy.data.meshes.remove(mesh)
+    thing.hide_set(False)
+    thing.hide_render = False

@@ -300,6 +300,24 @@ def test_keys_are_followed_while_they_are_dragged(keyed):
     assert not live.followers
 
 
+def test_keys_that_cannot_be_followed_are_left_as_they_were(keyed, monkeypatch, capsys):
+    def refuse(shapes):
+        raise pliant.InputError("no body; expected one")
+
+    monkeypatch.setattr(live.pliant, "Blendshapes", refuse)
+    before = len(bpy.data.objects), len(bpy.data.meshes)
+    assert bpy.ops.pliant.live_keys() == {"FINISHED"}
+    deadline = time.monotonic() + 60
+    while live.followers and time.monotonic() < deadline:
+        live.tick()
+        time.sleep(0.01)
+    assert not live.followers
+    assert "no body" in capsys.readouterr().out
+    assert (len(bpy.data.objects), len(bpy.data.meshes)) == before
+    assert not keyed.hide_render
+    assert not keyed.hide_get()
+
+
 @pytest.mark.parametrize(
     ("operator", "said"),
     [
