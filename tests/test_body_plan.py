@@ -14,10 +14,12 @@ from pliant.core import rotations
 from pliant.core.errors import InputError, PliantWarning
 from pliant.core.shapes import Shape
 from pliant.geometry.body_plan.bodies import OrientedBody, shape_body, skeleton_body
+from pliant.geometry.body_plan.clearance import with_clearance
 from pliant.geometry.body_plan.contacts import find_contacts, runs
+from pliant.geometry.body_plan.following import Follower, forward
 from pliant.geometry.body_plan.grounding import fabrik
 from pliant.geometry.body_plan.guides import chain_of
-from pliant.geometry.body_plan.joints import body_skeleton, divided, jointed
+from pliant.geometry.body_plan.joints import body_skeleton, bone_count, divided, jointed
 from pliant.geometry.body_plan.matching import check_match, match_limbs
 from pliant.geometry.body_plan.moving import moving_shape, moving_skeleton, without_reference_pose
 from pliant.geometry.body_plan.names import mirrored, part, side
@@ -467,3 +469,48 @@ def test_a_skeleton_that_is_found_follows_limbs_and_the_names_that_are_given(
 
 def test_a_shape_that_stands_on_no_legs_has_no_plan() -> None:
     assert body_skeleton(gallery.bar(500).base) is None
+
+
+def test_thick_limbs_are_kept_off_each_other_and_slender_ones_stay(
+    walk: Motion, bodies: dict[str, OrientedBody]
+) -> None:
+    body = jointed(bodies["creature"])[1]
+    source = moving_skeleton(walk)
+    match = match_limbs(source.body, body)
+    follower = Follower.of(source, body, match)
+    tree = body.tree
+    bones = np.flatnonzero(tree.parents >= 0)
+    middle = (tree.locations[bones] + tree.locations[tree.parents[bones]]) / 2
+    beside = np.concatenate([middle + 0.12 * body.size * side for side in (*np.eye(3), *-np.eye(3))])
+    thick, thin = (with_clearance(follower, match, points) for points in (beside, middle))
+    legs = [k for k, (_, limb) in enumerate(match.pairs) if limb.role == "leg"]
+    assert not any(thin.splay.values())
+    for k in legs:
+        side = match.pairs[k][1].side
+        assert side * thick.splay[k] > 0
+        knee = follower.pairs[k][1].nodes[1]
+        out = [
+            forward(body, f.rotations(), np.zeros((len(walk), 3)))[:, knee] @ body.frame[0] for f in (follower, thick)
+        ]
+        assert (side * (out[1] - out[0])).mean() > 0
+
+
+def test_a_limb_that_is_hardly_longer_than_wide_has_one_bone(bodies: dict[str, OrientedBody]) -> None:
+    body = bodies["creature"]
+    stout = replace(body, tree=replace(body.tree, widths=6 * body.tree.widths))
+    for limb in body.anatomy.limbs:
+        if limb.role in ("leg", "arm"):
+            assert bone_count(body, limb) >= 2
+            assert bone_count(stout, limb) == 1
+    names = jointed(stout)[0].names
+    assert "leg.left.hip" in names
+    assert "leg.left.knee" not in names
+
+
+@pytest.mark.data
+@pytest.mark.slow
+def test_a_captured_run_on_a_stout_figure_is_not_crumpled(data: Path) -> None:
+    run = pliant.read_motion(data / "mocap/cmu/09_01.bvh").at(np.linspace(1, 148, 10))
+    moved = pliant.transfer(run, pliant.read_mesh(data / "models/elephant/elephant.obj"), "auto", "auto", lattice=40)
+    assert moved.judgement.problems == ()
+    assert moved.judgement.volume.min() > 0.95

@@ -4,10 +4,11 @@ The points of a foot, a hand or a head go with the rotation and the centre that 
 matching). With a the joint where it begins, u the mean of the directions of the bones before and after it, and τ half
 of its thickness, the share of the rigid motion at a point p is
 
-    w = S((p − a)·u / 2τ + ½) · S(2 − |x − x'| / τ),      S(t) = t² (3 − 2 t) from 0 to 1,
+    w = S((p − a)·u / 2τ + ½) · S((d' − d) / τ) · S(2 − |x − x'| / τ),      S(t) = t² (3 − 2 t) from 0 to 1,
 
-where x and x' are where the cage and the rigid motion have it, farthest apart in any frame. So what the cage moves
-otherwise (a hip beside a hanging hand) stays with the cage, and nothing is torn.
+where d and d' are the distances of p from these bones and from all others, and x and x' where the cage and the rigid
+motion have it, farthest apart in any frame. So what the cage moves otherwise (a hip beside a hanging hand) stays with
+the cage, and nothing is torn.
 """
 
 from __future__ import annotations
@@ -50,14 +51,18 @@ def extremities(found: Retargeted) -> Iterator[Extremity]:
 def with_rigid_ends(clip: Animation, found: Retargeted) -> Animation:
     """The clip of a target with rigid feet, hands and heads."""
     tree, rest = found.target.tree, clip.shape.points
-    bones = np.flatnonzero(tree.parents >= 0)
-    owner, away = nearest_segment(rest, tree.locations[tree.parents[bones]], tree.locations[bones])
-    points = clip.points.copy()
+    points, bones = clip.points.copy(), np.flatnonzero(tree.parents >= 0)
+    ends = tree.locations[tree.parents[bones]], tree.locations[bones]
     for end in extremities(found):
-        own = np.flatnonzero(np.isin(bones[owner], (*end.nodes,)))
-        core = own[np.isin(tree.parents[bones[owner[own]]], end.nodes)]
+        mine = np.isin(bones, end.nodes)
+        owner, near = nearest_segment(rest, *(side[mine] for side in ends))
+        other = nearest_segment(rest, *(side[~mine] for side in ends))[1]
+        own = np.flatnonzero(near < other)
+        core = own[bones[mine][owner[own]] != end.nodes[0]]
         if len(core) >= FEWEST_POINTS:
-            _stiffen(points, clip.points, rest, own, _along(tree.locations, end), float(np.median(away[core])))
+            tau = max(float(np.median(near[core])), 1e-300)
+            share = _step((other[own] - near[own]) / tau)
+            _stiffen(points, clip.points, rest, own, share, _along(tree.locations, end), tau)
     return replace(clip, points=locked(points))
 
 
@@ -74,17 +79,19 @@ def _unit(v: Floats) -> Floats:
 
 
 def _stiffen(
-    points: Floats, moved: Floats, rest: Floats, own: Ints, along: tuple[Floats, Floats], thickness: float
+    points: Floats, moved: Floats, rest: Floats, own: Ints, share: Floats, along: tuple[Floats, Floats], tau: float
 ) -> None:
-    """Move points (frames, n, 3) of an extremity and of the bone before it rigidly, in place. own: which."""
+    """Move points (frames, n, 3) of an extremity and of the bone before it rigidly, in place.
+
+    own: which. share: (own,) how much they are its own.
+    """
     start, u = along
-    tau = max(thickness, 1e-300)
-    share = _step((rest[own] - start) @ u / (2 * tau) + 0.5)
-    if share.sum() < FEWEST_POINTS:
+    share = share * _step((rest[own] - start) @ u / (2 * tau) + 0.5)
+    if share.sum() < FEWEST_POINTS / 2:
         return
     centre, centres, R = match(rest[own], moved[:, own], share, "rotation")
     rigid = centres[:, None] + np.einsum("fij,nj->fni", R, rest[own] - centre)
-    share *= _step(2 - np.linalg.norm(rigid - moved[:, own], axis=2).max(axis=0) / tau)
+    share = share * _step(2 - np.linalg.norm(rigid - moved[:, own], axis=2).max(axis=0) / tau)
     points[:, own] += share[:, None] * (rigid - moved[:, own])
 
 

@@ -17,7 +17,8 @@ the target's legs are longer, and are as many times as high above the floor.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -39,6 +40,8 @@ class Follower:
     pairs: tuple[tuple[Chain, Chain], ...]
     """(the source's, the target's)"""
     guides: Guides
+    splay: Mapping[int, float] = field(default_factory=dict)
+    """By pair, the angle by which the target's limb is rotated to the left, about the trunk's forward direction"""
 
     @classmethod
     def of(cls, source: MovingBody, target: OrientedBody, match: LimbMatch) -> Follower:
@@ -79,7 +82,21 @@ class Follower:
         for node, parent in enumerate(self.target.tree.parents.tolist()):
             guide = self.guides.get(node)
             found[:, node] = found[:, parent] if guide is None else self._guided(guide, T, Q)
+        for k, angle in self.splay.items():
+            self._splay(found, self.pairs[k][1], angle)
         return found
+
+    def _splay(self, found: Floats, chain: Chain, angle: float) -> None:
+        """Rotate a limb, not its foot, about the forward direction of the trunk that it is on, in place."""
+        if not angle:
+            return
+        tree = self.target.tree
+        trunk = int(tree.parents[chain.collar[0] if chain.collar else chain.nodes[0]])
+        forward = rotations.rotate(found[:, trunk], self.target.frame[2])
+        turn = rotations.from_axis_angle(forward, np.full(len(found), angle))
+        last = chain.nodes.index(chain.end_node) if chain.role == "leg" else len(chain.nodes)
+        for node in chain.nodes[:last]:
+            found[:, node] = rotations.multiply(turn, found[:, node])
 
     def _guided(self, guide: Guide, T: Floats, Q: Floats) -> Floats:
         """Δ."""

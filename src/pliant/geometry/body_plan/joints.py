@@ -36,6 +36,8 @@ INSIDE = 0.45
 """Share of a shape's limb that may lie inside the trunk, at most."""
 MOST_LIMB_BONES = {"leg": 3, "arm": 3, "head": 3, "tail": 6, "limb": 4}
 FEWEST_LIMB_BONES = {"leg": 3, "arm": 2, "head": 1, "tail": 1, "limb": 1}
+STUMP = 1.7
+"""Length of a leg or an arm over its width, below which it has one bone."""
 MOST_SPINE = 4
 SHORT_SPINE = 0.5
 """Length of a trunk's curve, over the distance of its pairs of legs, below which it does not show the trunk."""
@@ -94,12 +96,24 @@ def limb_width(body: OrientedBody, limb: Limb) -> float:
     return float(np.median(body.tree.widths[list(limb.nodes[len(limb.nodes) // 3 :])]))
 
 
-def bone_count(body: OrientedBody, limb: Limb) -> int:
-    """How many bones a shape's limb and its partner have, by how slender they are."""
+def slenderness(body: OrientedBody, limb: Limb) -> float:
+    """Length over width of a shape's limb and its partner, in the mean."""
     same = [k for k in body.anatomy.limbs if (k.role, k.order) == (limb.role, limb.order)]
     lengths = [float(polyline_lengths(limb_curve(body, k))[-1]) for k in same]
-    slender = np.mean([length / max(limb_width(body, k), 1e-300) for length, k in zip(lengths, same, strict=True)])
-    return int(np.clip(round(np.sqrt(1.6 * slender)), FEWEST_LIMB_BONES[limb.role], MOST_LIMB_BONES[limb.role]))
+    return float(np.mean([length / max(limb_width(body, k), 1e-300) for length, k in zip(lengths, same, strict=True)]))
+
+
+def is_stump(body: OrientedBody, limb: Limb) -> bool:
+    """Whether a shape's leg or arm is too short, for its width, to bend."""
+    return limb.role in JOINT_NAMES and slenderness(body, limb) < STUMP
+
+
+def bone_count(body: OrientedBody, limb: Limb) -> int:
+    """How many bones a shape's limb and its partner have, by how slender they are."""
+    if is_stump(body, limb):
+        return 1
+    bones = round(np.sqrt(1.6 * slenderness(body, limb)))
+    return int(np.clip(bones, FEWEST_LIMB_BONES[limb.role], MOST_LIMB_BONES[limb.role]))
 
 
 def divided(curve: Floats, width: float, expected: Sequence[float]) -> list[float]:
@@ -191,7 +205,7 @@ def jointed(
         count = bone_count(body, limb)
         even = tuple((np.arange(1, count) / count).tolist())
         usual = USUAL_SHARES if count == 3 and body.anatomy.legs == 2 and limb.role in JOINT_NAMES else even
-        inner = (expected or {}).get(limb.key, usual)
+        inner = (expected or {}).get(limb.key, usual) if count > 1 else ()
         shares = divided(curve, limb_width(body, limb), inner)
         length = float(polyline_lengths(curve)[-1])
         points = [point_along(curve, share * length) for share in shares]
@@ -210,7 +224,9 @@ def jointed(
 def leg_curve(body: OrientedBody, limb: Limb, samples: Floats | None) -> Floats:
     """(k, 3) a limb's curve; a leg's with its foot."""
     curve = limb_curve(body, limb)
-    return curve if samples is None or limb.role != "leg" else with_foot(body, limb, curve, samples)
+    if samples is None or limb.role != "leg" or is_stump(body, limb):
+        return curve
+    return with_foot(body, limb, curve, samples)
 
 
 class _Build:

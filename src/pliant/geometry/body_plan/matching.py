@@ -24,8 +24,6 @@ UNLIKE_LIMBS = 5.0
 """Ratio of two limbs' lengths, each over its own body's size, from which they do not match."""
 SPRAWLING = 0.4
 """Difference of how far legs reach to the side, over how far they reach, from which two bodies stand otherwise."""
-OUTSIDE = 0.55
-"""Share of a limb that is not inside the trunk, at least."""
 PLANTED = 0.6
 """Least share of frames in which a leg is below its body."""
 MOST_SPARE = 1
@@ -118,8 +116,6 @@ def _standing(source: OrientedBody, target: OrientedBody, pairs: Sequence[tuple[
     if source.anatomy.legs > 2 and abs(splay[0] - splay[1]) > SPRAWLING:
         which = "source's" if splay[0] > splay[1] else "target's"
         yield f'the {which} legs, or fins, sprawl beside it and the other\'s do not; give --map "{BY_ORDER}"'
-    if any(one.role == "leg" and is_stump(target, other) for one, other in pairs):
-        yield f'the target\'s legs are stumps, too short for knees; give --map, such as "{BY_ORDER}"'
     if target.anatomy.spare > MOST_SPARE:
         yield f"the target has {target.anatomy.spare} limbs more than head, tail and pairs; give --map"
     if any(_is_crowded(body) for body in (source, target)):
@@ -140,12 +136,6 @@ def _lengths(source: OrientedBody, target: OrientedBody, pairs: Sequence[tuple[L
 def _legs(body: OrientedBody) -> str:
     count = body.anatomy.legs
     return f"{count} legs" if count else "no legs"
-
-
-def is_stump(body: OrientedBody, limb: Limb) -> bool:
-    """Whether a shape's limb, without what is inside the trunk, is shorter than it is wide."""
-    outer = list(limb.nodes[len(limb.nodes) // 3 :])
-    return OUTSIDE * limb.length < float(np.median(body.tree.widths[outer]))
 
 
 def _splay(body: OrientedBody) -> float:

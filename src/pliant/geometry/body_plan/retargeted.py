@@ -14,6 +14,7 @@ from pliant.core.skeleton import Motion, Skeleton
 from pliant.core.topology import Floats, Ints
 from pliant.geometry.axes import SignedAxis, axis_name
 from pliant.geometry.body_plan.bodies import FOOT_SAMPLES, OrientedBody, shape_body, skeleton_body
+from pliant.geometry.body_plan.clearance import with_clearance
 from pliant.geometry.body_plan.contacts import Contacts
 from pliant.geometry.body_plan.following import Follower, skeleton_motion
 from pliant.geometry.body_plan.grounding import RigidSkin, grounded
@@ -26,6 +27,8 @@ from pliant.geometry.body_plan.symmetry import surface_samples
 from pliant.geometry.segments import nearest_segment
 from pliant.geometry.skinning import skin_of
 
+ASIDE = 2.0
+"""Distance of a point from its nearest bone, over the usual one, from which it belongs to none: ears beside arms."""
 SUPPORTS = 60
 """Directions in which the outermost points of what a bone carries are kept."""
 
@@ -202,6 +205,7 @@ def _retargeted(
     owners: Ints | None = None,
 ) -> Retargeted:
     follower = Follower.of(source, body, match)
+    follower = follower if points is None else with_clearance(follower, match, points)
     moved = grounded(follower, None if points is None else carried_points(body, points, owners))
     motion = skeleton_motion(skeleton, body, moved.rotated, moved.positions, source.fps)
     return Retargeted(motion, source, body, seen, match, moved.contacts, follower)
@@ -212,15 +216,17 @@ def carried_points(body: OrientedBody, points: Floats, owners: Ints | None = Non
     tree = body.tree
     if owners is None:
         bones = np.flatnonzero(tree.parents >= 0)
-        near = nearest_segment(points, tree.locations[tree.parents[bones]], tree.locations[bones])[0]
-        owners = tree.parents[bones][near]
+        near, away = nearest_segment(points, tree.locations[tree.parents[bones]], tree.locations[bones])
+        usual = np.array([np.median(away[near == k]) if (near == k).any() else 0.0 for k in range(len(bones))])
+        kept = away <= ASIDE * usual[near]
+        points, owners = points[kept], tree.parents[bones][near][kept]
     k = np.arange(SUPPORTS) + 0.5
     z, angle = 1 - 2 * k / SUPPORTS, np.pi * (1 + 5**0.5) * k
     ring = np.sqrt(1 - z**2)
     directions = np.stack([ring * np.cos(angle), ring * np.sin(angle), z], axis=1) @ body.frame
-    kept = [
+    outermost = [
         own[np.unique(np.argmax(points[own] @ directions.T, axis=0))]
         for own in (np.flatnonzero(owners == node) for node in np.unique(owners))
     ]
-    chosen = np.concatenate(kept)
+    chosen = np.concatenate(outermost)
     return RigidSkin(points[chosen], owners[chosen])

@@ -1,0 +1,109 @@
+"""Limbs of a stout body that follow those of a slender one, kept off each other and off the trunk.
+
+Limbs that point where a slender source's point run through each other where they are thick. So pairs of legs and of
+arms are splayed by an angle α, the same in all frames, each to its own side about the trunk's forward direction. With
+points along both limbs of a pair and along the trunk, r their distances from the surface, d(α) how far two of them are
+apart and d₀ how far at rest, α is where
+
+    Σ max(0, min(r_i + r_j, d₀) − d(α))² / (r_i + r_j)²  +  SPLAY_COST α²
+
+is least, in the mean of frames and points. What touches at rest may touch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from pliant.core.topology import Floats, Ints
+from pliant.geometry.body_plan.following import Follower, forward
+from pliant.geometry.body_plan.matching import LimbMatch
+from pliant.geometry.segments import nearest_segment
+
+ANGLES = np.radians(np.arange(0, 29, 4))
+"""That are tried."""
+SPLAY_COST = 0.08
+"""Of a splay by a radian."""
+FRAMES = 16
+"""In which limbs are looked at, evenly."""
+ALONG = (0.25, 0.5, 0.75, 1.0)
+"""Of each bone."""
+AT_TRUNK = 0.3
+"""Share of a limb's length at its base where it meets the trunk and the other limb anyway."""
+
+
+def with_clearance(follower: Follower, match: LimbMatch, points: Floats) -> Follower:
+    """The follower with legs and arms splayed. points: (n, 3) of the target's surface."""
+    thickness = _thickness(follower, points)
+    frames = np.unique(np.linspace(0, len(follower.source) - 1, FRAMES).astype(int))
+    few = replace(follower, source=follower.source.at(frames))
+    for role in ("leg", "arm"):
+        orders = {limb.order for _, limb in match.pairs if limb.role == role}
+        for order in sorted(orders):
+            both = [k for k, (_, limb) in enumerate(match.pairs) if (limb.role, limb.order) == (role, order)]
+            sides = [match.pairs[k][1].side for k in both]
+            if sorted(sides) == [-1, 1]:
+                splayed = [_splayed(few, dict(zip(both, angle * np.array(sides), strict=True))) for angle in ANGLES]
+                costs = [
+                    _overlap(one, both, thickness) + SPLAY_COST * a**2 for one, a in zip(splayed, ANGLES, strict=True)
+                ]
+                few = splayed[int(np.argmin(costs))]
+    return replace(follower, splay=few.splay)
+
+
+def _splayed(follower: Follower, angles: dict[int, float]) -> Follower:
+    return replace(follower, splay={**follower.splay, **angles})
+
+
+def _thickness(follower: Follower, points: Floats) -> Floats:
+    """(m,) by node, of the bone that ends there: the median distance of the points that are nearest to it."""
+    tree = follower.target.tree
+    bones = np.flatnonzero(tree.parents >= 0)
+    owner, away = nearest_segment(points, tree.locations[tree.parents[bones]], tree.locations[bones])
+    found = np.zeros(len(tree.locations))
+    for k in np.unique(owner):
+        found[bones[k]] = np.median(away[owner == k])
+    return found
+
+
+Samples = tuple[Ints, Ints, Floats, Floats]
+"""Points between two nodes: (k,) the one, the other, how far from the one to the other, and the thickness there."""
+
+
+def _samples(nodes: tuple[int, ...], first: float, locations: Floats, thickness: Floats) -> Samples:
+    """Points along a chain of nodes, from a share of its length on: between which nodes, how far, and how thick."""
+    steps = np.linalg.norm(np.diff(locations[list(nodes)], axis=0), axis=1)
+    at = np.concatenate([[0.0], np.cumsum(steps)]) / max(float(steps.sum()), 1e-300)
+    rows = [
+        (nodes[k], nodes[k + 1], t, thickness[nodes[k + 1]])
+        for k in range(len(nodes) - 1)
+        for t in ALONG
+        if at[k] + t * (at[k + 1] - at[k]) >= first and thickness[nodes[k + 1]] > 0
+    ]
+    a, b, t, r = (np.array(column) for column in zip(*rows, strict=True)) if rows else (np.zeros(0),) * 4
+    return a.astype(int), b.astype(int), t, r
+
+
+def _overlap(follower: Follower, both: list[int], thickness: Floats) -> float:
+    """How much the two limbs of a pair run through each other and through the trunk."""
+    target = follower.target
+    rotated = follower.rotations()
+    moved = forward(target, rotated, np.zeros((len(rotated), 3)))
+    limbs = [_samples(follower.pairs[k][1].nodes, AT_TRUNK, target.tree.locations, thickness) for k in both]
+    trunk = _samples(tuple(target.anatomy.spine), 0.0, target.tree.locations, thickness)
+    total = 0.0
+    for one, other in ((limbs[0], limbs[1]), (limbs[0], trunk), (limbs[1], trunk)):
+        if len(one[0]) and len(other[0]):
+            reach = one[3][:, None] + other[3]
+            rest, now = (
+                np.linalg.norm(_at(p, one)[..., :, None, :] - _at(p, other)[..., None, :, :], axis=-1)
+                for p in (target.tree.locations, moved)
+            )
+            total += float(np.square(np.maximum(np.minimum(reach, rest) - now, 0) / reach).max(axis=-1).mean())
+    return total
+
+
+def _at(positions: Floats, samples: Samples) -> Floats:
+    a, b, t, _ = samples
+    return (1 - t)[:, None] * positions[..., a, :] + t[:, None] * positions[..., b, :]
