@@ -325,3 +325,42 @@ def test_a_history_is_bounded_and_names_what_differs() -> None:
         ({"self_contact": True}, "Self contact"),
     ):
         assert difference({"scene": scene}, {"scene": scene | other}, {"obstacles": "Ball"}) == label
+
+
+# Objects
+
+
+def test_obstacles_are_placed_by_numbers_and_deleted_by_a_key(window: Any) -> None:
+    one = window(HAND)
+    one.press("Add a ball")
+    one.press("Add a box")
+    middle = one.client.gui["Middle"]
+    one.drag("/blend/obstacle 2/handle", [0.0, -0.3, 0.0])
+    np.testing.assert_allclose(middle.value, one.panel.obstacles.shown[1].solid.middle)
+    middle.set((0.0, 0.0, 3.0))
+    one.rest()
+    assert one.panel.document()["obstacles"][1]["what"].startswith("box:0.0,0.0,3.0,")
+    handle = one.client.scene["/blend/obstacle 2/handle"]
+    np.testing.assert_allclose(handle.position, one.session.stage.shown([0.0, 0.0, 3.0]))
+    one.do("remove")
+    assert [table["what"].partition(":")[0] for table in one.panel.document()["obstacles"]] == ["sphere"]
+    one.do("remove")  # nothing is chosen any more
+    assert len(one.panel.document()["obstacles"]) == 1
+    one.do("undo")
+    assert len(one.panel.document()["obstacles"]) == 2
+
+
+def test_points_are_placed_by_numbers_and_deleted_by_a_key(window: Any) -> None:
+    one = window(BAR)
+    one.client.gui["Chosen"].set("Point 3")
+    one.rest()
+    field = one.client.gui["Goes to"]
+    assert (field.visible, field.value) == (True, (0.42, 0.59, 0.05))
+    one.drag("/cage/controls/positions/2", [0.0, 0.0, 0.2])
+    assert list(field.value) == one.panel.document()["positions"][2]["to"]
+    one.set("Goes to", (0.4, 0.7, 0.1))
+    assert one.panel.document()["positions"][2]["to"] == [0.4, 0.7, 0.1]
+    one.do("undo")
+    assert one.panel.document()["positions"][2]["to"] == list(field.value)
+    one.do("remove")
+    assert len(one.panel.document()["positions"]) == 2

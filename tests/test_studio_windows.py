@@ -327,6 +327,33 @@ def test_a_surface_without_inside_is_shown_in_a_cage(window: Any) -> None:
     assert 'Shown with "Transfer", since "Simulate" cannot use it' in window.client.notes[-1][1]
 
 
+def test_what_was_chosen_last_is_opened_and_remembered(window: Any) -> None:
+    for name, vertices in (("one", 500), ("two", 700)):
+        pliant.write(window.folder / f"{name}.obj", pliant.gallery.cylinder(vertices))
+    do(window.session, "look")
+    files, typed = window.gui["From the folder"], window.gui["or by name"]
+    assert {"one.obj", "two.obj"} <= set(files.options), "the list follows the folder"
+
+    def opened() -> str:
+        window.gui["Open it"].press()
+        assert window.session.live.idle(20)
+        return str(window.session.page.state["recent"])
+
+    typed.set("one.obj")
+    assert opened() == "one.obj"
+    files.set("two.obj")
+    assert opened() == "two.obj", "not the name that was typed before"
+    typed.set("one.obj")
+    pliant.write(window.folder / "three.obj", pliant.gallery.cylinder(900))
+    do(window.session, "look")
+    assert opened() == "one.obj", "which a list that was read again does not forget"
+    do(window.session, "open", "three.obj")
+    assert window.session.live.idle(20)
+    assert window.session.page.state["title"] == "three.obj"
+    do(window.session, "open", "../secret/key.obj")
+    assert window.client.notes[-1][0] == "That did not work"
+
+
 def test_files_in_folders_below_are_listed(folders: Folders) -> None:
     (folders.given[0] / "a" / "b").mkdir(parents=True)
     (folders.given[0] / "a" / "b" / "deep.glb").write_bytes(b"x")

@@ -163,6 +163,9 @@ class Panel:
         key = ENGINES[document["engine"]].shape_key
         return self._document["engine"] == document["engine"] and self._document.get(key) == document.get(key)
 
+    def remove_selected(self) -> None:
+        """Remove what was chosen or dragged last, if that can be removed."""
+
     # What an engine has of its own
 
     def build(self) -> None:

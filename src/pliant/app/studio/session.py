@@ -228,6 +228,9 @@ class Session:
                 self._read_last = copy.deepcopy(documents[0]), self.read(lambda: read_scene(file))
             self._start_first(documents, file.name)
         self.say(f"Opened {file.name}.")
+        if not file.is_relative_to(self.folders.uploads):
+            here = self.folders.given[0]
+            self.page.show(recent=str(file.relative_to(here) if file.is_relative_to(here) else file))
 
     def _start_first(self, documents: list[Document], title: str) -> None:
         """Show the first of some scenes that its engine can use, such as a cage for a shape that has no inside."""
@@ -425,6 +428,7 @@ class Session:
         example = gui.add_dropdown("Example", tuple(examples()))
         example.on_update(hear(lambda event: self._begin(lambda: document_for(example.value), example.value)))
         self._files = gui.add_dropdown("From the folder", self._listed())
+        self._chosen = self._files.value
         self._typed = gui.add_text("or by name", "", hint="A file in the studio's folder, or a pattern: gallop/*.obj")
         self._files.on_update(hear(lambda event: self._choose(self._files.value)))
         button = gui.add_button("Open it")
@@ -432,7 +436,8 @@ class Session:
 
     def _choose(self, name: str) -> None:
         """What was chosen last is opened, not a name that was typed before."""
-        self._typed.value = ""
+        if name != self._chosen:  # or it is the program that lists other files
+            self._chosen, self._typed.value = name, ""
 
     def _listed(self) -> tuple[str, ...]:
         return tuple(self.folders.readable()) or ("(no files there)",)
@@ -447,17 +452,17 @@ class Session:
             file=self._hear(lambda given: self._uploaded(*given)),
             too_large=self._hear(lambda given: self.fail(FileError(given[0], problem))),
             look=self._hear(lambda given: self._look_again()),
+            open=self._hear(lambda given: self.open(self.folders.to_read(str(given[0])))),
+            remove=self._hear(lambda given: None if self.panel is None else self.panel.remove_selected()),
         )
 
     def _look_again(self) -> None:
         """List the files that are in the folder now."""
-        listed, chosen = self._listed(), self._files.value
+        listed = self._listed()
         if listed != tuple(self._files.options):
-            typed = self._typed.value
+            self._chosen = self._files.value if self._files.value in listed else listed[0]
             self._files.options = listed
-            if chosen in listed:
-                self._files.value = chosen
-            self._typed.value = typed
+            self._files.value = self._chosen
 
     def _uploaded(self, name: str, content: bytes) -> None:
         def work(job: Job) -> None:
@@ -486,7 +491,7 @@ class Session:
     def _saved(self, name: str) -> None:
         def work(job: Job) -> None:
             path = self.save(name)
-            self._files.options = self._listed()
+            self._look_again()
             self._notify("Saved", f"{path}. Run it with: {shell_command('pliant', 'run', path)}", "green")
 
         self.slow.ask("save", work)

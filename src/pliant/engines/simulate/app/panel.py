@@ -128,6 +128,10 @@ class ElasticPanel(Panel):
         self.changed()
         return True
 
+    def remove_selected(self) -> None:
+        """See `pliant.app.studio.panel.Panel`."""
+        self.obstacles.remove_selected()
+
     def take(self, file: Path) -> bool:
         """Bones or a motion from a file."""
         if not file.is_file() or file.suffix.lower() not in BY_SUFFIX:
@@ -363,6 +367,8 @@ class ElasticPanel(Panel):
 
     def _rotated(self, position: Floats, rotation: Floats, phase: Phase) -> None:
         """The handle is dragged."""
+        if self.sketching.on:
+            return
         assert self.pose is not None
         self._dragging = phase != "end"
         if phase == "start":
@@ -395,17 +401,23 @@ class ElasticPanel(Panel):
         self._swings = True
         self.changed()
 
+    @property
+    def _posed(self) -> SkeletonPose:
+        """The pose, of bones that have flesh."""
+        if self.pose is None or self.sketching.on:
+            raise InputError("the bones have no flesh yet; put flesh on them, then pose them")
+        return self.pose
+
     def straighten(self) -> None:
         """The chosen joint as at rest against its parent."""
-        assert self.pose is not None
-        key = self.draft.set_key(self.time, self.pose)
-        name = self.pose.skeleton.names[self.joint]
+        pose = self._posed
+        key = self.draft.set_key(self.time, pose)
+        name = pose.skeleton.names[self.joint]
         self._pose_by(rotated(key, name, rotations.IDENTITY), np.array(key.get("move", [0.0, 0.0, 0.0])))
 
     def to_rest(self) -> None:
         """All joints as at rest."""
-        assert self.pose is not None
-        key = self.draft.set_key(self.time, self.pose)
+        key = self.draft.set_key(self.time, self._posed)
         self._pose_by({"time": key["time"]}, np.zeros(3))
 
     @property
@@ -448,9 +460,8 @@ class ElasticPanel(Panel):
 
     def set_key(self) -> None:
         """Keep the pose at the timeline's time."""
-        if self.pose is not None:
-            self.draft.set_key(self.time, self.pose)
-            self.changed()
+        self.draft.set_key(self.time, self._posed)
+        self.changed()
 
     def add_pose(self) -> None:
         """A further pose after the last, as it is now, and go there."""
