@@ -283,6 +283,28 @@ def test_leashes_feel_no_rigid_motion():
     assert pose.energy == pytest.approx(0, abs=1e-9)
 
 
+def test_flesh_withstands_its_motion_without_a_skin_too():
+    """What no bone reaches follows them; poses at rest, and `brace = 0`, are left to the material."""
+    t = np.arange(25) / 24
+    turns = np.repeat(BONES.rest_rotations[None], len(t), axis=0)
+    turns[:, 1] = rotations.from_axis_angle([0, 0, 1], 0.8 * np.sin(2 * np.pi * 1.5 * t))
+    motion = Motion(BONES, turns, np.repeat(BONES.offsets[None], len(t), axis=0), fps=24)
+    options = SimulateOptions(nodes=200, young=2e4)
+    scenes = [
+        ElasticScene(eared(1.2), BONES, motion, replace(options, **more))
+        for more in ({}, {"brace": 0.0}, {"static": True})
+    ]
+    held, free, still = (scene.body() for scene in scenes)
+    assert held.leash.any()
+    assert not free.leash.any()
+    assert not still.leash.any()
+
+    def lag(scene, body):
+        return max(np.abs(body.points_of(state) - body.carried_points(state)).max() for state in scene.states(body))
+
+    assert lag(scenes[0], held) < 0.5 * lag(scenes[1], free)
+
+
 def test_angular_acceleration_counts_by_the_distance_from_the_joint():
     accelerations = np.array([[0.0, 0.0], [0.0, 7.0], [0.0, 0.0]])
     body = ElasticBody(BAR, BONES, nodes=200, withstand=accelerations)

@@ -127,7 +127,6 @@ class ElasticBody(Displayed):
     ) -> None:
         _check_options(shape, skeleton, nodes)
         self.shape, self.skeleton = shape, skeleton
-        self.withstand: Floats = checked_accelerations(withstand, len(skeleton))
         self.binding: Binding = bind(shape, skeleton, rigid, soft)
         tree = self.binding.surface
         self.diagonal = tree.diagonal
@@ -153,7 +152,7 @@ class ElasticBody(Displayed):
         self.node_weights = RotationWeights.of(table)
         self.point_weights = RotationWeights.of(np.concatenate([rows.inner.matrix @ table, table[rows.ends]]))
         """Of the operator's rows: quadrature points, then springs."""
-        self._leash_rates = leash_rates(rows.functions, self.nodes, table, self.bones, self.withstand)
+        self._brace(withstand)
         self.multigrid: Hierarchy = self._multigrid()
         elastic = self.binding.elastic(len(shape.points))
         self.surface: Interpolation = mls(shape.points[elastic], self.nodes)
@@ -220,11 +219,22 @@ class ElasticBody(Displayed):
     def _mesh(self) -> Mesh | None:
         return self.shape if isinstance(self.shape, Mesh) else None
 
-    def with_material(self, material: Materials) -> ElasticBody:
-        """The same body made of something else: as a new one would be, in a tenth of the time."""
+    def _brace(self, withstand: ArrayLike) -> None:
+        """What keeps flesh near to its bones."""
+        self.withstand: Floats = checked_accelerations(withstand, len(self.skeleton))
+        rows, weights = self.discretisation, self.node_weights.table(len(self.bones))[: self.nodes.free]
+        self._leash_rates = leash_rates(rows.functions, rows.nodes, weights.toarray(), self.bones, self.withstand)
+
+    def with_material(self, material: Materials, withstand: ArrayLike | None = None) -> ElasticBody:
+        """The same body made of something else: as a new one would be, in a tenth of the time.
+
+        withstand: if it is to withstand something else, too.
+        """
         other = copy(self)
         other.material = material
         other._fill()
+        if withstand is not None:
+            other._brace(withstand)
         other.multigrid = other._multigrid()
         return other
 

@@ -79,7 +79,7 @@ class SimulateOptions(Options):
     )  # fmt: skip
     brace: float | Literal["auto"] = option(
         "auto", Either((NOT_NEGATIVE, Choice(("auto",)))),
-        "acceleration under which flesh stays near where its bones carry it; auto: the motion's, with a skin; 0: none",
+        "acceleration under which flesh stays near where its bones carry it; auto: that of the motion; 0: none",
         "metres per second squared", group=MATERIAL_GROUP,
     )  # fmt: skip
     size: float | Literal["file"] = option(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+import numpy as np
+
 from pliant.app.scene.writing import unwritten
 from pliant.app.studio.desk import Desk, Document
 from pliant.engines.simulate import ElasticBody
@@ -45,7 +47,8 @@ class Making:
         """What has to be made for a document before it can be shown."""
         if self._body is None or _built(document) != self._built:
             return "body"
-        return "material" if _part(document, MADE) != self._made else ""
+        braced = self._scene is None or np.array_equal(self._body.withstand, self._scene.withstand)
+        return "" if braced and _part(document, MADE) == self._made else "material"
 
     def body(self, document: Document, scene: ElasticScene) -> ElasticBody:
         """The body of a scene."""

@@ -36,7 +36,7 @@ from pliant.engines.simulate import BodyState, ElasticBody, ElasticPose, Materia
 from pliant.engines.simulate.app.handles import read_handles
 from pliant.engines.simulate.app.muscles import muscle_keys, read_muscles
 from pliant.engines.simulate.app.scene_keys import MATERIAL_KEYS, SIMULATE
-from pliant.engines.simulate.bracing import motion_accelerations
+from pliant.engines.simulate.bracing import checked_accelerations, motion_accelerations
 from pliant.engines.simulate.options import GROUND_FRICTION, SimulateOptions
 from pliant.engines.simulate.reduced import ReducedBody
 from pliant.engines.simulate.simulation import Pace, States, StoppedWarning
@@ -126,7 +126,7 @@ class ElasticScene(EngineScene):
 
     def body(self, like: ElasticBody | None = None) -> ElasticBody:
         """The body, in the shape's own lengths. like: one that differs in its material at most, to be quick."""
-        u, brace = self.unit, self.options.brace
+        u = self.unit
 
         def here(material: Material) -> Material:
             return Material(material.young * u, material.poisson, material.density * u**3, material.sliding / u)
@@ -135,20 +135,21 @@ class ElasticScene(EngineScene):
         made = here(self.material) if not self.regions else layers
         with located(self.text, ("shape",), ARGUMENT_KEYS | dict(self.region_keys)):
             if like is not None:
-                return like.with_material(made)
+                return like.with_material(made, self.withstand)
             return ElasticBody(
                 self.shape, self.skeleton, material=made, rigid=self.rigid, soft=self.soft,
-                withstand=self._accelerations if brace == "auto" else brace / u,
-                **self.options.taken_by(ElasticBody),
+                withstand=self.withstand, **self.options.taken_by(ElasticBody),
             )  # fmt: skip
 
-    @property
-    def _accelerations(self) -> Floats:
-        """(joints, 2) that flesh withstands, in the shape's lengths: gravity's and the motion's; 0 without a skin."""
-        if not isinstance(self.shape, Mesh) or set(self.shape.vertex_groups).isdisjoint(self.skeleton.names):
-            return np.zeros((len(self.skeleton), 2))
+    @cached_property
+    def withstand(self) -> Floats:
+        """(joints, 2) accelerations in the shape's lengths: as asked, or the motion's, and with a skin gravity's."""
+        if self.options.brace != "auto":
+            return checked_accelerations(self.options.brace / self.unit, len(self.skeleton))
+        skinned = isinstance(self.shape, Mesh) and not set(self.shape.vertex_groups).isdisjoint(self.skeleton.names)
+        always = STANDARD_GRAVITY / self.unit if skinned else 0.0
         moving = 0.0 if self.static else motion_accelerations(self.motion, self.shape.diagonal)
-        return np.tile([STANDARD_GRAVITY / self.unit, 0.0], (len(self.skeleton), 1)) + moving
+        return np.tile([always, 0.0], (len(self.skeleton), 1)) + moving
 
     def prepare(self) -> ElasticBody:
         """The body, with all checked that can be before frames are solved."""
