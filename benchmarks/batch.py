@@ -1,6 +1,6 @@
 """What a batch costs beside its frames: per task, bytes moved and kept per frame, and the efficiency of two workers.
 
-python benchmarks/batch.py [--tasks 2000] [--frames 240] [--vertices 8000]
+python benchmarks/batch.py [--tasks 2000] [--frames 240] [--vertices 8000] [--jobs 1]
 
 Times are processor seconds of all processes, which other work on the machine does not change much; those by the clock,
 and so the speed-up of two workers, mean something on a quiet machine with two cores only.
@@ -67,12 +67,16 @@ def main() -> None:
     parser.add_argument("--tasks", type=int, default=2000)
     parser.add_argument("--frames", type=int, default=240)
     parser.add_argument("--vertices", type=int, default=8000)
+    parser.add_argument("--jobs", type=int, default=1)
     options = parser.parse_args()
     shapes = {"gallery": "hand", "vertices": options.vertices, "names": ["open", "fist"]}
     scene = {"engine": "blend", "frames": options.frames, "shapes": shapes}
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "jobs.toml"
-        write_scene(file, {"output": "out/{name}.npz", "jobs": [{"scene": scene, "name": "hand"}]})
+        write_scene(
+            file,
+            {"output": "out/{name}.npz", "jobs": [{"scene": scene, "name": f"hand{k}"} for k in range(options.jobs)]},
+        )
         task = tasks_of(read_batch(file))[0]
         found = overhead(task, options.tasks)
         print_now("a task:", ", ".join(f"{name} {1e3 * value:.2f} ms" for name, value in found.items()))
