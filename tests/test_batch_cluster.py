@@ -77,6 +77,18 @@ def slowed(seconds: float) -> None:
     tasks._solve_chunk = slow
 
 
+def test_a_cluster_of_its_own_gives_the_same_bytes(tmp_path: Path, command_line: Command) -> None:
+    made = []
+    for workers in ("0", "1"):
+        file = jobs_file(tmp_path, {"scene": BAR, "name": "bar"}, chunk=3)
+        code, out, err = command_line("batch", file, "--workers", workers)
+        assert code == 0, err
+        assert "1 job, 7 frames" in out
+        made.append(written(tmp_path))
+    assert made[0] == made[1]
+
+
+@pytest.mark.slow
 def test_workers_that_are_killed_lose_what_they_were_at(
     tmp_path: Path, client: Any, cluster: Any, alone: dict[str, bytes]
 ) -> None:
