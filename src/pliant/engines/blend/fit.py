@@ -58,6 +58,8 @@ MOST_ERROR, OUTLYING_MARKER = 0.02, 10.0
 """Of a fit, over the diagonal; and distance of one marker over the median, from which it is named."""
 MOST_DAMPING = 10.0
 """At which no step helps."""
+DOUBTFUL_ERROR = 0.01
+"""Distance, over the diagonal, above which a scan is fitted from another start, too."""
 STUCK_ERROR = 1e-3
 """Distance, over the diagonal, above which a frame that linear blending fits twice as well is fitted from there too."""
 SMOOTHING_ROUNDS = 4
@@ -363,8 +365,9 @@ def fit(
             continue
         if not frames:
             motions = each.motions(rig.shapes.points[0]) if rigid else [(np.eye(3), np.zeros(3))]
-            plain = min((fitting.fit(linear, each, FrameFit(row, *m)) for m in motions), key=lambda f: f.error)
-            starts = [FrameFit(plain.row, plain.R, plain.t)]
+            fits = sorted((fitting.fit(linear, each, FrameFit(row, *m)) for m in motions), key=lambda f: f.error)
+            plain = fits[0]
+            starts = [FrameFit(f.row, f.R, f.t) for f in (fits if isinstance(each, Scanned) else fits[:1])]
             if isinstance(each, Scanned):  # the closest points may mislead
                 starts.append(FrameFit(row, *motions[0]))
         else:
@@ -374,7 +377,10 @@ def fit(
             starts = [FrameFit(before.row, before.R, before.t, before.columns, known)]
             before.columns = None
         linear_errors.append(plain.error)
-        found = min((fitting.fit(physical, each, start) for start in starts), key=lambda f: f.error)
+        found = fitting.fit(physical, each, starts[0])
+        for start in starts[1:]:
+            if found.error > DOUBTFUL_ERROR * rig.body.diagonal:
+                found = min(found, fitting.fit(physical, each, start), key=lambda f: f.error)
         if frames and found.error > 2 * plain.error + STUCK_ERROR * rig.body.diagonal:
             again = fitting.fit(physical, each, FrameFit(plain.row, plain.R, plain.t))
             found = min(found, again, key=lambda f: f.error)

@@ -203,18 +203,11 @@ class FreeDerivative(Derivative):
         if body.model == "paper":
             by_length = np.where(rest.lengths > 0, springs.rest[s] - springs.rest[0], 0.0)
             return -(springs.stiffness * by_length)[:, None] * self._along
-        return kernels.rest_forces(
-            body.points,
-            body.rotvecs,
-            body.moves,
-            s,
-            springs.edges,
-            self.x,
-            self._blended,
-            body.vectors(self.weights),
-            springs.stiffness,
-            rest.direction_stiffness,
+        pieces, (parts, vectors) = body.pieces, body.blended_pieces(self.weights)
+        changes = pieces.gather @ kernels.edge_changes(
+            body.points, body.all_rotvecs, body.moves, s, pieces.edges, pieces.frames, self._blended, parts
         )
+        return kernels.rest_forces(springs.edges, self.x, vectors, changes, springs.stiffness, rest.direction_stiffness)
 
     @cached_property
     def _along(self) -> Floats:
@@ -224,8 +217,8 @@ class FreeDerivative(Derivative):
 
     @cached_property
     def _blended(self) -> Floats:
-        """(n, 3) the blended rotation vectors of the vertices."""
-        return self.body.blended_rotvecs(self.weights)
+        """(n + t, 3) the blended rotation vectors of vertices and triangles."""
+        return np.einsum("s,smk->mk", self.weights, self.body.all_rotvecs)
 
     # From the unknown vertices to the world
 

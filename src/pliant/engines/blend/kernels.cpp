@@ -124,15 +124,15 @@ Mat3 rotation(Vec3 v) {
 }
 
 void blended_edges(In<double, 3> points, In<double, 3> rotvecs, In<bool, 2> moves, Indices used, In<double, 1> weights,
-                   In<int64_t, 2> edges, Out<double, 2> blended, int64_t begin, int64_t end) {
+                   In<int64_t, 2> edges, In<int64_t, 2> frames, Out<double, 2> blended, int64_t begin, int64_t end) {
     for (int64_t q = begin; q < end; ++q) {
-        const int64_t i = edges(q, 0), j = edges(q, 1);
+        const int64_t i = edges(q, 0), j = edges(q, 1), f = frames(q, 0), g = frames(q, 1);
         const Vec3 base = vector(points, 0, i) - vector(points, 0, j);
         Vec3 total = {0.0, 0.0, 0.0}, local = base;
         for (int64_t u = 0; u < used.shape[0]; ++u) {
             const int64_t s = used(u);
-            if (!(moves(i, s) || moves(j, s))) continue;
-            const Vec3 rotvec = 0.5 * (vector(rotvecs, s, i) + vector(rotvecs, s, j));
+            if (!(moves(f, s) || moves(g, s))) continue;
+            const Vec3 rotvec = 0.5 * (vector(rotvecs, s, f) + vector(rotvecs, s, g));
             total = total + weights(s) * rotvec;
             local = local + weights(s) * (rotated(vector(points, s, i) - vector(points, s, j), -rotvec) - base);
         }
@@ -150,24 +150,31 @@ Vec3 left_jacobian(Vec3 rotvec, Vec3 change) {
     return change + first * once + second * cross(rotvec, once);
 }
 
-void rest_forces(In<double, 3> points, In<double, 3> rotvecs, In<bool, 2> moves, int64_t s, In<int64_t, 2> edges,
-                 In<double, 2> x, In<double, 2> blended, In<double, 2> vectors, In<double, 1> k, double mu,
-                 Out<double, 2> forces, int64_t begin, int64_t end) {
+void edge_changes(In<double, 3> points, In<double, 3> rotvecs, In<bool, 2> moves, int64_t s, In<int64_t, 2> edges,
+                  In<int64_t, 2> frames, In<double, 2> blended, In<double, 2> vectors, Out<double, 2> changes,
+                  int64_t begin, int64_t end) {
     for (int64_t q = begin; q < end; ++q) {
-        const int64_t i = edges(q, 0), j = edges(q, 1);
-        Vec3 force = {0.0, 0.0, 0.0};
-        if (moves(i, s) || moves(j, s)) {
-            const Vec3 own = 0.5 * (vector(rotvecs, s, i) + vector(rotvecs, s, j));
-            const Vec3 total = 0.5 * (row3(blended, i) + row3(blended, j)), v = row3(vectors, q);
+        const int64_t i = edges(q, 0), j = edges(q, 1), f = frames(q, 0), g = frames(q, 1);
+        Vec3 change = {0.0, 0.0, 0.0};
+        if (moves(f, s) || moves(g, s)) {
+            const Vec3 own = 0.5 * (vector(rotvecs, s, f) + vector(rotvecs, s, g));
+            const Vec3 total = 0.5 * (row3(blended, f) + row3(blended, g));
             const Vec3 base = vector(points, 0, i) - vector(points, 0, j);
             const Vec3 local = rotated(vector(points, s, i) - vector(points, s, j), -own) - base;
-            const Vec3 change = rotated(local, total) + cross(left_jacobian(total, own), v);
-            const double r = std::max(norm(v), SMALLEST);
-            const Vec3 d = row3(x, i) - row3(x, j), p = v / r;
-            const Vec3 across = (change - dot(p, change) * p) / r;
-            force = (dot(p, change) / std::max(norm(d), SMALLEST)) * d + mu * (dot(d, across) * p + dot(d, p) * across);
+            change = rotated(local, total) + cross(left_jacobian(total, own), row3(vectors, q));
         }
-        store(forces, q, -k(q) * force);
+        store(changes, q, change);
+    }
+}
+
+void rest_forces(In<int64_t, 2> edges, In<double, 2> x, In<double, 2> vectors, In<double, 2> changes, In<double, 1> k,
+                 double mu, Out<double, 2> forces, int64_t begin, int64_t end) {
+    for (int64_t q = begin; q < end; ++q) {
+        const Vec3 v = row3(vectors, q), change = row3(changes, q), d = row3(x, edges(q, 0)) - row3(x, edges(q, 1));
+        const double r = std::max(norm(v), SMALLEST);
+        const Vec3 p = v / r, across = (change - dot(p, change) * p) / r;
+        const double along = dot(p, change) / std::max(norm(d), SMALLEST);
+        store(forces, q, -k(q) * (along * d + mu * (dot(d, across) * p + dot(d, p) * across)));
     }
 }
 
@@ -249,6 +256,7 @@ EXPORT(springs_energy_and_gradient, energy_and_gradient)
 EXPORT(springs_fit_rotations, fit_rotations)
 EXPORT(springs_corotated_energy_and_gradient, corotated_energy_and_gradient)
 EXPORT(springs_blended_edges, blended_edges)
+EXPORT(springs_edge_changes, edge_changes)
 EXPORT(springs_rest_forces, rest_forces)
 EXPORT(springs_lengths_and_directions, lengths_and_directions)
 EXPORT(springs_rotated_edges, rotated_edges)

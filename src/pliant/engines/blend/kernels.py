@@ -57,30 +57,39 @@ def corotated_energy_and_gradient(
 
 
 def blended_edges(
-    points: Floats, rotvecs: Floats, moves: NDArray[np.bool_], used: Ints, weights: Floats, edges: Ints
+    points: Floats, rotvecs: Floats, moves: NDArray[np.bool_], used: Ints, weights: Floats, edges: Ints, frames: Ints
 ) -> Floats:
-    """(q, 3) each spring's vector: rotated back to the base in every shape, blended, rotated by the blended rotation.
+    """(e, 3) vectors of edges: rotated back to the base in every shape, blended, rotated by the blended rotation.
 
-    points (s, n, 3), rotvecs (s, n, 3) rotation vectors from the base. A spring rotates by the mean vector of its ends,
-    which reproduces its vector exactly at a shape's own weight. moves (n, s): the vertices that a shape moves or
-    rotates; the others are as in the base. used: the shapes of nonzero weight; with the base's, weights sum to 1.
+    points (s, n, 3); rotvecs (s, m, 3) rotation vectors of m frames from the base. An edge rotates by the mean vector
+    of its two frames (e, 2), which reproduces it exactly at a shape's own weight. moves (m, s): the frames that a shape
+    moves or rotates; the others are as in the base. used: the shapes of nonzero weight; with the base's, the weights'
+    sum is 1.
     """
     vectors = np.empty((len(edges), 3))
-    given = points, rotvecs, moves, used, weights, edges, vectors
+    given = points, rotvecs, moves, used, weights, edges, frames, vectors
     in_threads(lambda a, b: native.springs_blended_edges(given, a, b), len(edges), SPRINGS)
     return vectors
 
 
-def rest_forces(
-    points: Floats, rotvecs: Floats, moves: NDArray[np.bool_], shape: int, edges: Ints, x: Floats, blended: Floats,
-    vectors: Floats, k: Floats, mu: float,
+def edge_changes(
+    points: Floats, rotvecs: Floats, moves: NDArray[np.bool_], shape: int, edges: Ints, frames: Ints, blended: Floats,
+    vectors: Floats,
 ) -> Floats:  # fmt: skip
-    """(q, 3) how the springs' forces at x (n, 3) change with the weight of a shape, through their rest vectors.
+    """(e, 3) how the vectors of `blended_edges` change with the weight of a shape.
 
-    points, rotvecs, moves: as in `blended_edges`, whose result `vectors` is; blended: (n, 3) blended rotation vectors.
+    The arguments are those; vectors: its result; blended: (m, 3) blended rotation vectors.
     """
+    changes = np.empty((len(edges), 3))
+    given = points, rotvecs, moves, shape, edges, frames, blended, vectors, changes
+    in_threads(lambda a, b: native.springs_edge_changes(given, a, b), len(edges), SPRINGS)
+    return changes
+
+
+def rest_forces(edges: Ints, x: Floats, vectors: Floats, changes: Floats, k: Floats, mu: float) -> Floats:
+    """(q, 3) how the springs' forces at x (n, 3) change where their rest vectors (q, 3) change."""
     forces = np.empty((len(edges), 3))
-    given = points, rotvecs, moves, shape, edges, x, blended, vectors, k, mu, forces
+    given = edges, x, vectors, changes, k, mu, forces
     in_threads(lambda a, b: native.springs_rest_forces(given, a, b), len(edges), SPRINGS)
     return forces
 
@@ -125,3 +134,10 @@ def unwrap(order: Ints, parent: Ints, rotvecs: Floats) -> Floats:
     out = np.empty(rotvecs.shape)
     native.springs_unwrap(order, parent, rotvecs, out)
     return out
+
+
+def unwrapped_near(rotvecs: Floats, near: Floats) -> Floats:
+    """(n, 3) rotation vectors of the same rotations, chosen near to others as those of neighbours are (`unwrap`)."""
+    count = len(rotvecs)
+    parent = np.concatenate([np.full(count, -1), np.arange(count)])
+    return unwrap(np.arange(2 * count), parent, np.concatenate([near, rotvecs]))[count:]
