@@ -11,8 +11,10 @@ import pytest
 
 import pliant
 from pliant import InputError, Mesh, PointCloud, TetMesh, gallery
+from pliant.core.errors import PliantWarning
 from pliant.core.shapes import Shape
-from pliant.engines.transfer.build import build_cage
+from pliant.engines.transfer.build import build_cage, cage_error
+from pliant.gallery.primitives import box_mesh
 from pliant.geometry.shell import Target, distance_field
 from pliant.geometry.spatial import SurfaceTree, winding_numbers
 
@@ -261,3 +263,26 @@ def test_a_cage_around_frames_of_real_clips(data, name):
     clip = pliant.read_animation(data / "poses" / name)
     for frame in (0, len(clip) // 2):
         check_cage(build_cage(clip[frame], faces=200), clip[frame])
+
+
+def test_faces_are_as_many_as_the_error_takes() -> None:
+    body = gallery.creature(900).base
+    cages = [build_cage(body, margin=0.03, error=error) for error in (0.06, 0.02)]
+    errors = [cage_error(cage, body.points, 0.03) for cage in cages]
+    assert errors[0] <= 0.06
+    assert errors[1] <= 0.02
+    assert len(cages[0].triangles) < len(cages[1].triangles)
+
+
+def test_an_error_that_the_faces_do_not_reach_is_said() -> None:
+    with pytest.warns(PliantWarning, match=r"with \d+ faces the cage is still .* % of the diagonal farther"):
+        cage = build_cage(gallery.creature(900).base, faces=61, margin=0.05, error=1e-4)
+    assert len(cage.triangles) <= 61
+
+
+def test_the_error_is_the_distance_beyond_the_margin() -> None:
+    box = box_mesh(100, np.ones(3), 0.0)
+    size = np.sqrt(3)
+    around = box.with_points((box.points - box.points.mean(axis=0)) * 1.2 + box.points.mean(axis=0))
+    assert cage_error(around, box.points, 0.01) == pytest.approx(0.1 / size - 0.01, rel=0.02)
+    assert cage_error(around, box.points, 0.1) == 0

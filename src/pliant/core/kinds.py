@@ -213,6 +213,14 @@ class Number:
         return float(word)
 
 
+@dataclass(frozen=True)
+class Share(Number):
+    """A number that may be typed in percent."""
+
+    def parse(self, word: str) -> float:
+        return float(word.removesuffix("%")) / (100 if word.endswith("%") else 1)
+
+
 POSITIVE = Number(0, expected="a positive number")
 NOT_NEGATIVE = Number(-1e-300, expected="a number, 0 or more")
 

@@ -33,6 +33,7 @@ from pliant.core.kinds import (
     Number as Number,
     ParsedKind as ParsedKind,
     Row as Row,
+    Share as Share,
     Text as Text,
     Whole as Whole,
     closest as closest,

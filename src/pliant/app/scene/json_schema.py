@@ -12,7 +12,7 @@ from itertools import combinations
 from typing import Any
 
 from pliant.app.scene.schema import FileName, Key, ListOf, Named, Record, Text
-from pliant.core.options import Choice, Either, Flag, Kind, Number, Row, Whole
+from pliant.core.options import Choice, Either, Flag, Kind, Number, Row, Share, Whole
 from pliant.engines.registry import ENGINES
 
 Schema = dict[str, Any]
@@ -98,6 +98,7 @@ _MAKERS: dict[type, Callable[[Any], Schema]] = {
     Flag: lambda kind: {"type": "boolean"},
     Choice: lambda kind: {"enum": list(kind.choices)},
     Number: _number,
+    Share: _number,
     Whole: lambda kind: {"type": "integer", "minimum": kind.least, "maximum": kind.most},
     Row: _row,
     Either: lambda kind: {"anyOf": [_of(one) for one in kind.kinds]},

@@ -12,13 +12,17 @@
 
 from __future__ import annotations
 
+import warnings
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pliant.core.errors import PliantWarning
 from pliant.core.interop import takes_meshes
 from pliant.core.normals import triangle_normals
 from pliant.core.rotations import as_rotation
-from pliant.core.shapes import Mesh, PointCloud, TetMesh, as_points
+from pliant.core.shapes import Mesh, PointCloud, TetMesh, as_points, bounding_diagonal
 from pliant.core.topology import Floats
 from pliant.engines.transfer.options import CageOptions
 from pliant.geometry.axes import OwnFrame
@@ -42,6 +46,10 @@ CELLS_PER_MARGIN = 2.0
 """Grid cells in a margin."""
 PUSHES = (0.0, 0.2, 0.4, 0.7, 1.0, 1.5, 2.2)
 """Outward displacements of a vertex that are tried to keep the clearance, in margins."""
+FEWEST_FACES, MOST_FACES = 60, 2000
+"""Of cages that are chosen by their error."""
+COVERED = 0.95
+"""Share of the points that a cage's error is about."""
 WIDENING = 1.35
 """Factor on the margin from one attempt to the next."""
 
@@ -52,6 +60,7 @@ def build_cage(
     *,
     faces: int = CageOptions.faces,
     margin: float = CageOptions.margin,
+    error: float | None = CageOptions.error,
     axes: ArrayLike | None = None,
 ) -> Mesh:
     """A cage of at most so many triangles around any shape, or points (n, 3): closed, facing out, not crossing itself.
@@ -59,9 +68,13 @@ def build_cage(
     margin: how far the cage keeps from the target, over the diagonal of its box, about; every point keeps at least a
     fifth of it. Gaps of more than about twice the margin stay open. Where the faces are too few for that, or the
     points of a cloud too sparse, the margin is widened. Pieces that are farther apart have cages of their own, all in
-    one mesh. axes: (3, 3) a rotation whose rows are the directions of the grid that is used; the world's by default.
+    one mesh. error: choose as few faces as bring nearly all points as near to the cage as the margin and this, over the
+    diagonal (`cage_error`), at most `faces`, or `MOST_FACES` where that is the default. axes: (3, 3) a rotation whose
+    rows are the directions of the grid that is used; the world's by default.
     """
-    CageOptions.check(faces=faces, margin=margin)
+    CageOptions.check(faces=faces, margin=margin, error=error)
+    if error is not None:
+        return _by_error(target, MOST_FACES if faces == CageOptions.faces else faces, margin, error, axes)
     if axes is not None:
         R = as_rotation(axes, "axes")
         shape = (
@@ -80,6 +93,44 @@ def build_cage(
             return _in_target_units(cage, inside)
         width *= WIDENING
     return _in_target_units(_box(inside.points, float(margin)), inside)
+
+
+def cage_distances(cage: Mesh, points: ArrayLike) -> Floats:
+    """(n,) how far points (n, 3) are from a cage, over the diagonal of their box."""
+    at = as_points(points, "points")
+    distances: Floats = SurfaceTree(cage).closest(at).distance / max(bounding_diagonal(at), 1e-300)
+    return distances
+
+
+def cage_error(cage: Mesh, points: ArrayLike, margin: float = CageOptions.margin) -> float:
+    """How much farther than the margin a cage is from all but 5 % of the points, over their diagonal.
+
+    Where it is far, it does not follow the shape, and can neither bend nor turn it there by itself.
+    """
+    return max(0.0, float(np.quantile(cage_distances(cage, points), COVERED)) - margin)
+
+
+def _by_error(target: Any, most: int, margin: float, error: float, axes: ArrayLike | None) -> Mesh:
+    """The first of cages with more and more faces whose error is small enough; the last, with a warning, if none is."""
+    shape = (
+        target if isinstance(target, (Mesh, TetMesh, PointCloud)) else PointCloud(as_points(target, "target points"))
+    )
+    faces = FEWEST_FACES
+    while True:
+        faces = min(faces, most)
+        cage = build_cage(shape, faces=faces, margin=margin, axes=axes)
+        found = cage_error(cage, shape.points, margin)
+        if found <= error:
+            return cage
+        if faces >= most:
+            warnings.warn(
+                f"with {len(cage.triangles)} faces the cage is still {100 * found:.2g} % of the diagonal farther from "
+                f"the target than its clearance; asked for {100 * error:.2g} %: allow more faces, or more error",
+                PliantWarning,
+                stacklevel=3,
+            )
+            return cage
+        faces = int(1.4 * faces)
 
 
 def _spacing(target: Target) -> float:

@@ -7,7 +7,7 @@ from math import nextafter
 from typing import Any, Literal
 
 from pliant.core.clips import MOST_FRAMES
-from pliant.core.options import POSITIVE, Choice, Either, Flag, Number, Options, Text, Whole, option
+from pliant.core.options import POSITIVE, Choice, Either, Flag, Number, Options, Share, Text, Whole, option
 from pliant.geometry.axes import SignedAxis
 
 AXIS = Choice.of(SignedAxis)
@@ -44,6 +44,12 @@ class CageOptions(Options):
     faces: int = option(
         400, Whole(12, 20_000), "triangles of a built cage, at most", slider=(40, 1000), group=RESULT_GROUP,
         overrides=True, table="cage", folder=CAGE_FOLDER, label="Faces at most",
+    )  # fmt: skip
+    error: float | None = option(
+        None, Share(0, 0.5, "a number between 0 and 0.5, such as 0.01 or 1%"),
+        "how much farther than its clearance a built cage may be from the target, over the diagonal, which decides how "
+        "many faces it gets, 2000 at most", default_text="as the faces allow", group=SOURCE_GROUP, table="cage",
+        folder=None,
     )  # fmt: skip
 
 

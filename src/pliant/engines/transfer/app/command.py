@@ -85,7 +85,7 @@ def _sources(given: list[str]) -> dict[str, str]:
 
 def _skeleton(options: argparse.Namespace) -> str:
     """The target's own, unless a cage is given, or what only a cage can do."""
-    in_cage = options.cage or options.blocks or options.faces
+    in_cage = options.cage or options.blocks or options.faces or options.error
     skeleton: str = options.skeleton or ("none" if in_cage else "own")
     return skeleton
 
