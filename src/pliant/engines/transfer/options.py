@@ -47,9 +47,8 @@ class CageOptions(Options):
     )  # fmt: skip
     error: float | None = option(
         None, Share(0, 0.5, "a number between 0 and 0.5, such as 0.01 or 1%"),
-        "how much farther than its clearance a built cage may be from the target, over the diagonal, which decides how "
-        "many faces it gets, 2000 at most", default_text="as the faces allow", group=SOURCE_GROUP, table="cage",
-        folder=None,
+        "distance of a built cage beyond its clearance, over the diagonal, that it gets faces for, 2000 at most",
+        default_text="as the faces allow", group=SOURCE_GROUP, table="cage", folder=None,
     )  # fmt: skip
 
 
