@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from pliant.app.batch.store import Store, job_key
 from pliant.app.scene.examples import example_scenes
 from pliant.app.scene.writing import write_scene
 from pliant.core.errors import PliantError
+from pliant.engines.simulate import simulation
 
 BAR = {
     "engine": "blend",
@@ -213,6 +215,29 @@ def test_going_on_solves_only_what_is_missing(tmp_path: Path, command_line: Comm
     )
     command_line("batch", file, "--workers", "0", "--resume")
     assert len(pliant.read_animation(tmp_path / "out" / "bar.npz")) == 6
+
+
+def test_a_simulation_that_stops_ends_there_whatever_the_chunks(
+    tmp_path: Path, command_line: Command, monkeypatch: Any
+) -> None:
+    real = simulation.Player.step
+
+    def failing(player: Any, state: Any, k: int) -> Any:
+        found = real(player, state, k)
+        return replace(found, problem="it flew apart") if k >= 7 else found
+
+    monkeypatch.setattr(simulation.Player, "step", failing)
+    file, made = jobs_file(tmp_path, {"scene": FLESH, "name": "flesh"}), []
+    for chunk in ("1", "3", "100"):
+        code, _, err = command_line("batch", file, "--workers", "0", "--chunk", chunk)
+        assert code == 1, err
+        assert "it flew apart" in err
+        made.append(written(tmp_path))
+    assert made[0] == made[1] == made[2]
+    assert len(pliant.read_animation(tmp_path / "out" / "flesh.npz")) == 3  # of three steps each
+    monkeypatch.setattr(simulation.Player, "step", real)
+    assert command_line("batch", file, "--workers", "0", "--quiet")[0] == 0
+    assert len(pliant.read_animation(tmp_path / "out" / "flesh.npz")) == 6
 
 
 def test_a_damaged_chunk_is_solved_again(tmp_path: Path, command_line: Command, alone: dict[str, bytes]) -> None:

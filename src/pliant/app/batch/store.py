@@ -190,6 +190,8 @@ class Store:
         """Remove all that is known of a job but its set-up."""
         (self.folder / "finished" / f"{name}.json").unlink(missing_ok=True)
         self.forget_frames(key)
+        if plan := self.plan(key):
+            self.keep_plan(key, {fact: value for fact, value in plan.items() if fact != "ends"})
 
 
 def _is_unchanged(path: Path, size: int) -> bool:
