@@ -8,13 +8,14 @@ import pytest
 
 from pliant import Blendshapes, InputError, Pull, Shapes, gallery
 from pliant.contact import Box, Capsule, Cylinder, HalfSpace, MovingObstacle, Sphere
-from pliant.contact.constraints import face_samples, pierced_edges
+from pliant.contact.constraints import SurfaceSamples, face_samples, pierced_edges
 from pliant.contact.coulomb import coulomb_forces, swept_coulomb_forces
 from pliant.contact.forces import Answers, Compliance, Rows, bounded_forces
 from pliant.contact.inverse_hessian import InverseHessian
 from pliant.contact.response import minimise
 from pliant.contact.solver import ContactSolver
-from pliant.contact.watched_rows import MAX_PENETRATION
+from pliant.contact.watched_rows import MAX_PENETRATION, SurfaceWatch
+from pliant.core.errors import PliantWarning
 from pliant.core.normals import unit
 from pliant.core.rotations import from_axis_angle
 from pliant.geometry.spatial import SurfaceTree
@@ -82,12 +83,13 @@ def test_forces_of_friction_are_those_that_coulombs_law_asks_for(friction):
             def __init__(self, rows, S):
                 self.rows, self.to, self.stiffness = rows, S.__matmul__, 1 / S.diagonal()
                 self.resisting = self.stiffness.__mul__
+                self.between = lambda chosen: S[np.ix_(chosen, chosen)]
 
         ahead = np.concatenate([0.5 * RNG.normal(size=count), RNG.normal(size=2 * count)])
         given = ahead, np.zeros(3 * count), lambda rows, forces, violation, gap: gap < 1e-14
         for force, found, exact in (
             coulomb_forces(Response(rows, S), *given),
-            swept_coulomb_forces(Response(rows, S), S, *given),
+            swept_coulomb_forces(Response(rows, S), *given),
         ):
             assert exact
             normal, size = force[:count], np.linalg.norm(force[count:].reshape(-1, 2), axis=1)
@@ -244,6 +246,30 @@ def test_friction_obeys_coulomb_at_every_contact_and_ends_with_it(bar, friction,
     assert np.abs(poses[4].points - bar.solve([1.0, 0]).points).max() < 1e-6 * bar.shapes.base.diagonal
 
 
+@pytest.mark.parametrize("friction", [0.3, pytest.param(0.8, marks=pytest.mark.slow)])
+def test_a_hand_grasps_a_rail_and_comes_to_rest(friction):
+    """The rail is thinner than the faces are long, so that most contacts are between vertices."""
+    hand = gallery.hand(700)
+    rig, d = Blendshapes(pair(hand, "open", "fist")), hand.base.diagonal
+    along = hand.base.points.mean(axis=0) + d * np.array([[-0.3, 0.12, 0.09], [0.3, 0.12, 0.09]])
+    rail = Cylinder(*along, 0.06 * d)
+    for pose in rig.poses([[1 - t, t] for t in (0, 0.3, 0.5, 0.65)], obstacles=[rail], friction=friction):
+        assert pose.converged, pose.message
+    assert pose.contacts > 20
+
+
+def test_no_point_of_the_surface_has_two_rows():
+    """The middle of an edge is on both faces, and may be known from the frame before."""
+    triangles, x = np.array([[0, 1, 2], [2, 1, 3]]), np.array([[0.0, 0, 0], [1, 0, 0], [0, 1, 0], [1, 1, 0]])
+    watch = SurfaceWatch(triangles, 4, 1.5, 1e-3, 0.0)
+    watch.begin(x)
+    ball, known = Sphere((0.5, 0.5, 0.2), 0.2), SurfaceSamples.at_faces(triangles[1:], np.array([[0.5, 0.5, 0]]))
+    rows = watch.watching(ball, x, np.ones(4), known=[known])(x)
+    positions = np.einsum("mk,mkj->mj", rows.weights, x[rows.vertices])
+    assert len(rows) > 4
+    assert len(np.unique(positions.round(6), axis=0)) == len(rows)
+
+
 def test_pulls_and_obstacles_act_together(bar):
     ball = Sphere((0, 0.9, 0), 0.5)
     tip = int(np.argmax(bar.shapes.base.points @ [1.0, 0.1, 0.1]))
@@ -285,6 +311,21 @@ def test_a_shape_that_crosses_itself_at_first_comes_free_and_then_stays_so():
 def test_an_obstacle_around_the_whole_shape_is_refused(bar):
     with pytest.raises(InputError, match="encloses the whole shape"):
         bar.solve([1.0, 0], obstacles=[Sphere((0, 0, 0), 10.0)])
+
+
+def test_an_obstacle_in_the_first_shape_of_a_clip_is_warned_of(bar):
+    weights, ball = [[1.0, 0]] * 2, Sphere((0, 0.9, 0), 0.6)
+    with pytest.warns(PliantWarning, match="obstacle 1 is 4.7% of the diagonal deep in the first frame's shape"):
+        bar.poses(weights, obstacles=[ball])
+    list(bar.poses(weights, obstacles=[ball.moved(STILL, (0, 0.18, 0))]))  # it touches
+
+
+def test_contact_that_turns_the_inside_out_is_warned_of(bar):
+    """Two boxes pinch it."""
+    pinched = [Box((0, side, 0), (1.0, 1.0, 1.5)) for side in (1.05, -1.05)]
+    pinching = [moving(box, (0, 0, 0), (0, -0.45 * np.sign(box.centre[1]), 0)) for box in pinched]
+    with pytest.warns(PliantWarning, match=r"frame 1: contact turns \d+ of 2,\d+ tetrahedra inside out"):
+        list(bar.poses([[1.0, 0]] * 2, obstacles=pinching))
 
 
 def test_where_there_is_no_room_the_best_shape_is_given_and_it_says_so(bar, monkeypatch):

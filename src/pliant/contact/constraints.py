@@ -70,8 +70,11 @@ class SurfaceSamples:
         return SurfaceSamples(np.concatenate(vertices), np.concatenate(weights))
 
     def once(self) -> SurfaceSamples:
-        """Each of them once."""
-        positions = np.concatenate([self.vertices, np.round(self.weights, 6)], axis=1)
+        """Each of them once: a point on an edge is the same on both of its faces."""
+        weights = np.round(self.weights, 6)
+        vertices = np.where(weights == 0, -1, self.vertices)
+        order = np.argsort(vertices, axis=1)
+        positions = np.concatenate([np.take_along_axis(of, order, axis=1) for of in (vertices, weights)], axis=1)
         first = np.zeros(len(self), bool)
         first[np.unique(positions, axis=0, return_index=True)[1]] = True
         return self.chosen(first)

@@ -23,7 +23,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from pliant.contact.forces import Rows
+from pliant.contact.forces import EAGER_SHARE, Rows
 from pliant.core.topology import Floats, Ints
 from pliant.native import kernels
 
@@ -34,8 +34,10 @@ CG_REDUCTION = 0.1
 """Of the residual, in one Newton step: what pushes is not known well enough for more."""
 
 
-MAX_SWEEP_ROUNDS, SWEEPS_A_ROUND = 80, 25
+MAX_SWEEP_ROUNDS, SWEEPS_A_ROUND = 40, 25
 """Of Gauss-Seidel, each followed by a look at whether forces are exact enough."""
+MAX_SETTLING_STEPS, SETTLING_REDUCTION = 8, 0.5
+"""Newton steps after some of them, and of the energy that is too much, for another one."""
 PASS_REDUCTION = 0.1
 """Of the energy that is too much, before friction is bounded anew."""
 FULL_STEP_REDUCTION = 0.9
@@ -54,6 +56,18 @@ class Response(Protocol):
 
     def resisting(self, motion: Floats) -> Floats:
         """(m,) about S⁻¹ of a motion; symmetric and positive definite."""
+
+
+class DenseResponse(Protocol):
+    """The same, of which S is known."""
+
+    rows: Rows
+
+    def to(self, force: Floats) -> Floats:
+        """(m,) S λ"""
+
+    def between(self, chosen: Ints) -> Floats:
+        """(c, c) S between some rows."""
 
 
 class Enough(Protocol):
@@ -118,21 +132,110 @@ def coulomb_forces(response: Response, ahead: Floats, guess: Floats, enough: Eno
 
 
 def swept_coulomb_forces(
-    response: Response, S: Floats, ahead: Floats, guess: Floats, enough: Enough
+    response: DenseResponse, ahead: Floats, guess: Floats, enough: Enough
 ) -> tuple[Floats, Rows, bool]:
-    """The same by Gauss-Seidel on the dense S (m, m): more sweeps, but each costs little where rows are few."""
+    """The same on the dense S between the rows that act, or would: the working set, which grows as forces change.
+
+    Sweeps of Gauss-Seidel always lead on, but ever more slowly: after ever more of them Newton's method, which
+    converges only from near, is tried from where they lead to.
+    """
     rows, (pairs, normal) = response.rows, response.rows.friction_pairs
-    force, limit = in_cone(rows, guess), np.full(len(rows), -2.0)
-    limit[pairs] = np.stack([rows.friction[pairs[:, 0]], np.full(len(pairs), -1.0)], axis=1)
-    of = np.arange(len(rows), dtype=np.float64)
-    of[pairs] = normal[:, None] + np.array([0.25, 0.5])  # after its contact, in this order
-    order, u = np.argsort(of, kind="stable"), ahead - S @ force
-    for _ in range(MAX_SWEEP_ROUNDS):
-        kernels.contact_coulomb_sweeps(S, rows.rho, order, limit, 0.0, SWEEPS_A_ROUND, force, u)
-        found = bounded(rows, force)
-        if enough(found, force, u, _gap(found, force, u)):
-            return force, found, True
-    return force, found, False
+    force = in_cone(rows, guess)
+    inside = rows.is_contact & (force > 0)
+    inside[pairs] = inside[normal][:, None]
+    u, some = ahead - response.to(force), _WorkingSet.of(response, inside)
+    for k in range(1, MAX_SWEEP_ROUNDS + 1):
+        wanted = rows.is_contact & (u > 0) & ~inside
+        if wanted.any():  # those that most want to push first: their neighbours often need not, then
+            wanted &= u >= EAGER_SHARE * u[wanted].max()
+            inside |= wanted
+            inside[pairs] = inside[normal][:, None]
+            some = _WorkingSet.of(response, inside)
+        found = some.swept(force[inside], u[inside])
+        if k & (k - 1) == 0:
+            found = some.settled(ahead[inside], found)
+        force[inside] = found
+        u, bounds = ahead - response.to(force), bounded(rows, force)
+        if enough(bounds, force, u, _gap(bounds, force, u)):
+            return force, bounds, True
+    return force, bounds, False
+
+
+@dataclass(frozen=True, eq=False)
+class _WorkingSet:
+    """Some rows, contacts with all of their friction."""
+
+    rows: Rows
+    S: Floats
+    """(w, w) between them."""
+    order: Ints
+    """(w,) contacts, each followed by its two rows of friction."""
+    limit: Floats
+    """(w,) the coefficient for the first of these, -1 for the second, -2 for contacts."""
+
+    @classmethod
+    def of(cls, response: DenseResponse, inside: NDArray[np.bool_]) -> _WorkingSet:
+        """inside: (m,) which of all rows."""
+        rows = response.rows.chosen(inside)
+        pairs, normal = rows.friction_pairs
+        limit, of = np.full(len(rows), -2.0), np.arange(len(rows), dtype=np.float64)
+        limit[pairs] = np.stack([rows.friction[pairs[:, 0]], np.full(len(pairs), -1.0)], axis=1)
+        of[pairs] = normal[:, None] + np.array([0.25, 0.5])
+        return cls(rows, response.between(np.flatnonzero(inside)), np.argsort(of, kind="stable"), limit)
+
+    def swept(self, force: Floats, u: Floats) -> Floats:
+        """(w,) forces after some sweeps. u: (w,) what they lead to."""
+        given = self.S, self.rows.rho, self.order, self.limit
+        kernels.contact_coulomb_sweeps(*given, 0.0, SWEEPS_A_ROUND, force, u)
+        return force
+
+    def settled(self, ahead: Floats, force: Floats) -> Floats:
+        """(w,) forces after Newton steps, as long as these lead on."""
+        gap = self._gap(ahead, force)
+        for _ in range(MAX_SETTLING_STEPS):
+            found = self._newton(ahead, force)
+            before, gap = gap, self._gap(ahead, found)
+            if not gap < SETTLING_REDUCTION * before:
+                break
+            force = found
+        return force
+
+    def _gap(self, ahead: Floats, force: Floats) -> float:
+        return _gap(bounded(self.rows, force), force, ahead - self.S @ force)
+
+    def _newton(self, ahead: Floats, force: Floats) -> Floats:
+        """(w,) forces after a Newton step on λ = P(λ + c g), with bounds that follow (Alart and Curnier 1991).
+
+        With λ = f + c g where a point slides, τ = λ_t/|λ_t| and Q = μ λ_n/|λ_t| (1 - τ τᵀ), the step solves
+        ``λ_t = μ λ_n τ + Q (λ_t + c g_t)`` there, and g = 0 elsewhere.
+        """
+        rows, (pairs, normal) = self.rows, self.rows.friction_pairs
+        stiff = 1 / rows.rho
+        local = 1 / (self.S.diagonal() + stiff)
+        g = ahead - self.S @ force - stiff * force
+        trial = force + local * g
+        acting = rows.is_contact & (trial > 0)
+        pairs, normal = pairs[acting[normal]], normal[acting[normal]]
+        gain, coefficient = local[pairs].min(axis=1)[:, None], rows.friction[pairs[:, 0]]
+        wished, contacts = force[pairs] + gain * g[pairs], np.flatnonzero(acting)
+        size, bound = np.linalg.norm(wished, axis=1), coefficient * trial[normal]
+        slides, unknown = np.flatnonzero(size > bound), np.concatenate([contacts, pairs.ravel()])
+        A, right = self.S[np.ix_(unknown, unknown)], ahead[unknown]
+        A[np.diag_indices_from(A)] += stiff[unknown]
+        if len(slides):
+            along, gain = wished[slides] / size[slides, None], gain[slides]
+            Q = (bound / np.maximum(size, 1e-300))[slides, None, None] * (
+                np.eye(2) - along[:, :, None] * along[:, None]
+            )
+            at, pressing = len(contacts) + 2 * slides[:, None] + [0, 1], np.searchsorted(contacts, normal[slides])
+            right[at] = gain * np.einsum("jab,jb->ja", Q, right[at])
+            A[at] = gain[:, :, None] * np.einsum("jab,jbn->jan", Q, A[at])
+            A[at[:, :, None], at[:, None]] += np.eye(2) - Q
+            A[at, pressing[:, None]] -= coefficient[slides, None] * along
+        out = np.zeros(len(rows))
+        if len(unknown):
+            out[unknown] = np.linalg.solve(A, right)
+        return in_cone(rows, out)
 
 
 def _newton_step(response: Response, rows: Rows, force: Floats, u: Floats, local: Floats) -> tuple[Floats, Floats]:

@@ -28,10 +28,6 @@ EAGER_SHARE = 0.25
 """Of rows that should push too, those that are so far on the wrong side, over the farthest, are the next to do so."""
 MAX_PIVOTS = 60
 """Changes of what is clamped, at most, in one step."""
-MAX_FRICTION_PASSES = 60
-"""Times, at most, that the bounds of friction follow the forces that they lead to."""
-CONE_ACCURACY, SLIP_ACCURACY = 1e-7, 1e-3
-"""Friction outside Coulomb's cone, and away from the slip's direction, over the largest bound, that ends this."""
 MAX_COMPLIANCE_VERTICES = 6000
 """Vertices whose answers to each other's forces are kept: a third of a gigabyte."""
 MIN_SINGLE_VERTICES = 600
@@ -292,24 +288,19 @@ class Answers:
             self._found[self._count : end] = new
             self._slots[missing], self._count = np.arange(self._count, end), end
 
-    @property
-    def table(self) -> Floats:
-        """(m, m) S"""
-        self._find(np.arange(len(self.rows)))
-        return self._found[self._slots]
+    def between(self, chosen: Ints) -> Floats:
+        """(c, c) S between some rows."""
+        self._find(chosen)
+        block = np.empty((len(chosen), len(chosen)))
+        kernels.contact_block(self._found, self._slots, chosen, np.zeros(len(chosen)), block)
+        return block
 
     def block(self, chosen: Ints) -> Floats:
         """(c, c) S + 1/ρ between some rows."""
-        self._find(chosen)
-        block = np.empty((len(chosen), len(chosen)))
-        kernels.contact_block(self._found, self._slots, chosen, 1 / self.rows.rho[chosen], block)
+        block = self.between(chosen)
+        block[np.diag_indices_from(block)] += 1 / self.rows.rho[chosen]
         block[np.diag_indices_from(block)] *= 1 + 1e-12
         return block
-
-    def reach(self, chosen: Ints) -> Floats:
-        """(c,) how far each of some rows moves, at most, by forces of size 1 at all of them."""
-        self._find(chosen)
-        return np.asarray(np.abs(self._found[self._slots[chosen]][:, chosen]).sum(axis=1))
 
     def solve(self, chosen: Ints, right: Floats) -> Floats:
         """(c,) the forces of some rows that lead to ``S λ + λ/ρ = right`` there."""
@@ -335,40 +326,6 @@ def _used_first(vertices: Ints, weights: Floats) -> tuple[Ints, Floats, Ints]:
     ordered = np.empty(vertices.shape, dtype=np.int64), np.empty(weights.shape), np.empty(len(vertices), dtype=np.int64)
     kernels.contact_used_first(vertices, weights, ordered)
     return ordered
-
-
-def pivoted_coulomb_forces(answers: Answers, ahead: Floats, force: Floats) -> tuple[Floats, bool]:
-    """(m,) the forces of rows, those of friction within Coulomb's cone, from a guess; and whether that was reached.
-
-    Where a point sticks, its slip ``s = ahead - S λ - λ/ρ`` across the normal is 0. Else friction λ is μ λ_n along s.
-    Both say that λ is ``w = λ + r s``, cut down to the length μ λ_n, for any r > 0. So bounds of the two rows follow
-    in passes: each what the other leaves of μ λ_n; r is so small that a pass does not overshoot.
-    """
-    rows, pushing = answers.rows, force > 0
-    pairs, normal = rows.friction_pairs
-    if not len(pairs):
-        return bounded_forces(answers, ahead, pushing), True
-    coefficient = rows.friction[pairs[:, 0]]
-    high = rows.high.copy()
-    high[pairs] = (coefficient * force[normal])[:, None]
-    rows = replace(rows, low=np.where(rows.is_contact, 0.0, -high), high=high)
-    gain = 1 / (answers.reach(pairs.ravel()).reshape(-1, 2).max(axis=1, keepdims=True) + 1 / rows.rho[pairs])
-    for _ in range(MAX_FRICTION_PASSES):
-        answers.rows = rows
-        force = bounded_forces(answers, ahead, pushing, force)
-        slip = (ahead - answers.to(force) - force / rows.rho)[pairs]
-        wanted, limit = force[pairs] + gain * slip, coefficient * force[normal]
-        wanted *= np.minimum(limit / np.maximum(np.linalg.norm(wanted, axis=1), 1e-300), 1.0)[:, None]
-        excess = float((np.linalg.norm(force[pairs], axis=1) - limit).max())
-        wrong, most = float(np.abs(force[pairs] - wanted).max()), float(limit.max())
-        if excess <= CONE_ACCURACY * most and wrong <= SLIP_ACCURACY * most:
-            return force, True
-        low, high = rows.low.copy(), rows.high.copy()
-        high[pairs] = np.sqrt(np.maximum(limit[:, None] ** 2 - wanted[:, ::-1] ** 2, 0.0))
-        low[pairs] = -high[pairs]
-        pushing = (force > rows.low) & (force < rows.high)
-        rows = replace(rows, low=low, high=high)
-    return force, False
 
 
 def bounded_forces(answers: Answers, ahead: Floats, pushing: NDArray[np.bool_], guess: Floats | None = None) -> Floats:

@@ -22,7 +22,6 @@ from pliant.contact.forces import (
     LocalCompliance,
     Rows,
     bounded_forces,
-    pivoted_coulomb_forces,
 )
 from pliant.contact.inverse_hessian import InverseHessian
 from pliant.core.topology import Floats
@@ -35,8 +34,8 @@ MAX_ACTIVE_ROWS = 1500
 """Rows that have their say in one step by pivoting, the deepest ones: the others do in the steps after it."""
 MAX_ADDITIONS = 4
 """Times, at most, that rows are added to a step that they were not near to."""
-MAX_SWEPT_ROWS = 1200
-"""Rows, with those of friction, up to which sweeps over their dense answers are quicker."""
+MAX_SWEPT_VERTICES = 500
+"""Vertices of rows that may act, up to which sweeps over dense answers are quicker than conjugate gradients."""
 MAX_PIVOTED_ROWS = 1000
 """Rows above which pivoting takes longer than conjugate gradients."""
 REDUNDANCY = 1.5
@@ -342,26 +341,18 @@ class ManyContactsStep(ContactStep):
         if not near.any():
             return
         rows = self.rows.chosen(near)
-        answers = SpreadAnswers(rows, self._body, self._model)
-        given = self._ahead[near], self.forces[near], self._is_enough
-        if len(rows) <= MAX_SWEPT_ROWS:
-            dense = Answers(rows, _compliance(self._body), self._model.V, self._model.M).table
-            self.forces[near], found, self.exact = swept_coulomb_forces(answers, dense, *given)
+        ahead, forces = self._ahead[near], self.forces[near]
+        answers: Answers | SpreadAnswers
+        if len(rows.only((ahead > 0) | (forces > 0)).used) <= MAX_SWEPT_VERTICES:
+            answers = Answers(rows, _compliance(self._body), self._model.V, self._model.M)
+            found, bounds, self.exact = swept_coulomb_forces(answers, ahead, forces, self._is_enough)
         else:
-            self.forces[near], found, self.exact = coulomb_forces(answers, *given)
-        if not self.exact and len(found) <= MAX_PIVOTED_ROWS:  # friction and pressure depend on each other too much
-            found, self.exact = self._pivoted(found, self.forces[near])
+            answers = SpreadAnswers(rows, self._body, self._model)
+            found, bounds, self.exact = coulomb_forces(answers, ahead, forces, self._is_enough)
         low, high = self.rows.low.copy(), self.rows.high.copy()
-        low[near], high[near] = found.low, found.high
-        self.rows = replace(self.rows, low=low, high=high)
-        self.foreseen[near] = self._ahead[near] - answers.to(self.forces[near])
-
-    def _pivoted(self, rows: Rows, guess: Floats) -> tuple[Rows, bool]:
-        """The same by pivoting."""
-        answers = Answers(rows, _compliance(self._body), self._model.V, self._model.M)
-        force, exact = pivoted_coulomb_forces(answers, self._ahead[self._near], guess)
-        self.forces[self._near] = force = in_cone(rows, force)
-        return bounded(rows, force), exact
+        low[near], high[near] = bounds.low, bounds.high
+        self.rows, self.forces[near] = replace(self.rows, low=low, high=high), found
+        self.foreseen[near] = ahead - answers.to(found)
 
     def _is_enough(self, rows: Rows, forces: Floats, violation: Floats, gap: float) -> bool:
         """Whether forces of the rows that are near are exact enough, which may lead to too much energy by `gap`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 
 import numpy as np
 
@@ -74,8 +75,13 @@ class SurfaceWatch:
         """A frame begins, with its shape without contact."""
         self.longest_edge = float(longest_edges(free, self.triangles).max(initial=0.0))
 
-    def watching(self, obstacle: Obstacle, x: Floats, rho: Floats, *, faces: bool = True) -> RowMaker:
-        """Rows of the vertices near an obstacle at x and, if it could slip between them, of points on faces."""
+    def watching(
+        self, obstacle: Obstacle, x: Floats, rho: Floats, *, faces: bool = True, known: Sequence[SurfaceSamples] = ()
+    ) -> RowMaker:
+        """Rows of the vertices near an obstacle at x and, if it could slip between them, of points on faces.
+
+        known: other points, which have rows, too; two rows at one point would leave open which of them pushes.
+        """
         reach = self.thickness + WATCH_DISTANCE * self.diagonal
         distance = self.distance(obstacle, x, reach)
         samples = SurfaceSamples.at_vertices(np.flatnonzero(distance < reach))
@@ -83,6 +89,8 @@ class SurfaceWatch:
             sides = int(np.clip(np.ceil(2 * self.longest_edge / obstacle.thickness), 2, MAX_FACE_DIVISIONS))
             reach = min(reach, 2 * obstacle.thickness)
             samples = samples.joined(near_faces(x, distance, self.triangles, sides, reach))
+        samples = reduce(SurfaceSamples.joined, known, samples)
+        samples = samples.once() if samples.on_faces.any() else samples
         return obstacle_rows(obstacle, samples, self.thickness, rho[samples.vertices[:, 0]])
 
     def distance(self, obstacle: Obstacle, x: Floats, reach: float) -> Floats:
@@ -94,11 +102,14 @@ class SurfaceWatch:
 
     def makers(self, near: ObstacleContacts, x: Floats, rho: Floats) -> list[RowMaker]:
         """Rows of one obstacle."""
-        makers = [self.watching(near.obstacle, x, rho, faces=near.swept is None)] if near.is_signed else []
+        makers = []
+        if near.is_signed:
+            makers.append(self.watching(near.obstacle, x, rho, faces=near.swept is None, known=near.inside))
+        else:
+            samples = reduce(SurfaceSamples.joined, near.inside, SurfaceSamples.none()).once()
+            makers.append(obstacle_rows(near.obstacle, samples, self.thickness, rho[samples.vertices[:, 0]]))
         if near.swept is not None:
             makers.append(near.swept.rows(rho))
-        for samples in near.inside:
-            makers.append(obstacle_rows(near.obstacle, samples, self.thickness, rho[samples.vertices[:, 0]]))
         for samples, points, normals in near.planes:
             makers.append(plane_rows(samples, points, normals, self.thickness, rho[samples.vertices[:, 0]]))
         if near.anchors is not None:

@@ -8,7 +8,12 @@ pressed on them.
 
 from __future__ import annotations
 
+<<<<<<< HEAD
 from collections.abc import Iterable, Iterator, Sequence
+=======
+import warnings
+from collections.abc import Iterable, Iterator
+>>>>>>> 75d7068 (Find friction by sweeps and Newton's method on a working set; one row a point; warn of crushed shapes)
 from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -20,9 +25,10 @@ from pliant.contact.forces import Compliance
 from pliant.contact.obstacles import Obstacle, as_obstacle
 from pliant.contact.solver import DEFAULT_THICKNESS, ContactSolver
 from pliant.core.clips import Pose
+from pliant.core.errors import PliantWarning
 from pliant.core.topology import Floats, Ints
 from pliant.engines.blend.equilibrium import Network, Outcome, SolveOptions
-from pliant.engines.blend.options import BlendOptions
+from pliant.engines.blend.options import MOST_CONTACT_ITERATIONS, BlendOptions
 from pliant.engines.blend.pulls import ExternalLoad
 from pliant.engines.blend.springs import CorotatedRest, Rest
 from pliant.numerics.linalg import dot, factorize
@@ -39,6 +45,10 @@ FINE_ROUNDS = 5
 """How often fine vertices are put out of all obstacles: out of one may be into the next."""
 STEPS_FROM_BASE = 8
 """Steps in which a single shape with self-contact is reached from the base."""
+CRUSHED_SHARE = 0.02
+"""Of all tetrahedra, those that contact turns inside out, above which it presses deeper than a shape can give way."""
+DEEP_START = 0.01
+"""Depth of the first shape in an obstacle, over the diagonal, that is worth a warning."""
 NO_LOAD = ExternalLoad(np.zeros(0, np.int64), np.zeros((0, 3)), None)
 
 if TYPE_CHECKING:
@@ -125,8 +135,15 @@ def pose_in_contact(
     if solver.self_contact is not None:
         for share in np.arange(1, STEPS_FROM_BASE) / STEPS_FROM_BASE:
             part = np.eye(len(w))[0] * (1 - share) + w * share
+<<<<<<< HEAD
             _in_contact(rig, solver, part, _loaded_body(rig, part, NO_LOAD, options), options, 0)
     return next(iter(poses_in_contact(rig, solver, [(w, load)], options)))
+=======
+            _in_contact(rig, solver, _loaded_body(rig, part, NO_LOAD, options), options, 0)
+    body = _loaded_body(rig, w, load, options)
+    solver.check_start(body.free)
+    return _in_contact(rig, solver, body, options, 0)
+>>>>>>> 75d7068 (Find friction by sweeps and Newton's method on a working set; one row a point; warn of crushed shapes)
 
 
 def poses_in_contact(
@@ -135,10 +152,42 @@ def poses_in_contact(
     """Frames of full weights and loads, in order; whether the first can be begun from is checked at once."""
     bodies = ((w, _loaded_body(rig, w, load, options)) for w, load in frames)
     first = next(bodies)
+<<<<<<< HEAD
     solver.check_start(first[1].free)
     return (
         _in_contact(rig, solver, w, body, options, number) for number, (w, body) in enumerate(chain([first], bodies))
     )
+=======
+    solver.check_start(first.free)
+    for k, moving in enumerate(solver.obstacles):
+        deep = -float(moving.at(0).signed(first.free[: solver.surface])[0].min(initial=0.0)) / solver.diagonal
+        if deep > DEEP_START:
+            warnings.warn(
+                f"obstacle {k + 1} is {deep:.1%} of the diagonal deep in the first frame's shape, which is pushed out "
+                "of it at once; to be pressed in, it has to come from outside, in frames before that",
+                PliantWarning,
+                stacklevel=4,
+            )
+    return _followed(rig, solver, chain([first], bodies), options)
+
+
+def _followed(
+    rig: Blendshapes, solver: ContactSolver, bodies: Iterable[SpringContactBody], options: SolveOptions
+) -> Iterator[Pose]:
+    told = False
+    for number, body in enumerate(bodies):
+        pose = _in_contact(rig, solver, body, options, number)
+        more, every = pose.inverted - rig.body.inverted(body.free), len(rig.body.tets)
+        if more > CRUSHED_SHARE * every and not told:
+            told = True
+            warnings.warn(
+                f"frame {number}: contact turns {more:,} of {every:,} tetrahedra inside out: it presses deeper than "
+                "the shape can give way; press less deep",
+                PliantWarning,
+                stacklevel=2,
+            )
+        yield pose
+>>>>>>> 75d7068 (Find friction by sweeps and Newton's method on a working set; one row a point; warn of crushed shapes)
 
 
 def _loaded_body(rig: Blendshapes, w: Floats, load: ExternalLoad, options: SolveOptions) -> SpringContactBody:
@@ -151,8 +200,13 @@ def _loaded_body(rig: Blendshapes, w: Floats, load: ExternalLoad, options: Solve
 def _in_contact(
     rig: Blendshapes, solver: ContactSolver, w: Floats, body: SpringContactBody, options: SolveOptions, number: int
 ) -> Pose:
+<<<<<<< HEAD
     """A frame in contact, at weights (shapes,)."""
     most = options.iterations or 300
+=======
+    """A frame in contact."""
+    most = options.iterations or MOST_CONTACT_ITERATIONS
+>>>>>>> 75d7068 (Find friction by sweeps and Newton's method on a working set; one row a point; warn of crushed shapes)
     found = solver.frame(body, number, iterations=most, watch=options.watch)
     outcome = Outcome(found.x, 0.0, found.iterations, found.residual, found.converged, found.message)
     pose = rig.statics.pose(outcome, w, world=True)

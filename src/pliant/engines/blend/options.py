@@ -35,6 +35,7 @@ CombinationKind = Literal["auto", "corrective", "full", "none"]
 
 
 MOST_ITERATIONS: dict[Method, int] = {"lbfgs": 1000, "newton": 200, "paper": 60}
+MOST_CONTACT_ITERATIONS = 300
 """Unless others are given."""
 LARGE_COUNT, COARSE_COUNT = 50_000, 6_000
 """Vertices from which on a coarse body is solved unless told otherwise, and about how many that has."""
@@ -102,8 +103,9 @@ class BlendOptions(Options):
     )  # fmt: skip
     iterations: int | None = option(
         None, Whole(1), "most iterations a frame may take",
-        default_text=", ".join(f"{most} of {method}" for method, most in MOST_ITERATIONS.items()), group=SOLVER_GROUP,
-        table="springs",
+        default_text=", ".join(f"{most} of {method}" for method, most in MOST_ITERATIONS.items())
+        + f", {MOST_CONTACT_ITERATIONS} in contact",
+        group=SOLVER_GROUP, table="springs",
     )  # fmt: skip
     jobs: int = option(
         1, Whole(1), "processes to solve frames in; in contact they are solved in order, by one", group=SOLVER_GROUP,
