@@ -314,10 +314,10 @@ def test_an_obstacle_around_the_whole_shape_is_refused(bar):
 
 
 def test_an_obstacle_in_the_first_shape_of_a_clip_is_warned_of(bar):
-    weights, ball = [[1.0, 0]] * 2, Sphere((0, 0.9, 0), 0.6)
-    with pytest.warns(PliantWarning, match="obstacle 1 is 4.7% of the diagonal deep in the first frame's shape"):
+    weights, ball = [[1.0, 0]] * 2, Sphere((0, 0.7, 0), 0.6)
+    with pytest.warns(PliantWarning, match="obstacle 1 is 8.8% of the diagonal deep in the first frame's shape"):
         bar.poses(weights, obstacles=[ball])
-    list(bar.poses(weights, obstacles=[ball.moved(STILL, (0, 0.18, 0))]))  # it touches
+    list(bar.poses(weights, obstacles=[ball.moved(STILL, (0, 0.38, 0))]))  # it touches
 
 
 def test_contact_that_turns_the_inside_out_is_warned_of(bar):

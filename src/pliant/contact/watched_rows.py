@@ -22,6 +22,7 @@ from pliant.contact.constraints import (
     poking,
 )
 from pliant.contact.forces import Rows
+from pliant.contact.mesh_obstacle import MeshObstacle
 from pliant.contact.obstacles import Obstacle
 from pliant.contact.self_contact import SelfContact
 from pliant.contact.swept import SweptContacts
@@ -137,7 +138,8 @@ class SurfaceWatch:
                 new = True
             poked, points, outward, depth = poking(near.obstacle, x, tree, crossing, 0.5 * allowed)
             deepest = max(deepest, depth)
-            if len(poked) and depth > allowed:
+            # Planes at its edges hold where the body was; they are for what no point of a face tells the way out of.
+            if len(poked) and depth > allowed and (not len(inside) or isinstance(near.obstacle, MeshObstacle)):
                 near.planes.append((poked, points, outward))
                 new = True
         return deepest, new

@@ -47,7 +47,7 @@ STEPS_FROM_BASE = 8
 """Steps in which a single shape with self-contact is reached from the base."""
 CRUSHED_SHARE = 0.02
 """Of all tetrahedra, those that contact turns inside out, above which it presses deeper than a shape can give way."""
-DEEP_START = 0.01
+DEEP_START = 0.05
 """Depth of the first shape in an obstacle, over the diagonal, that is worth a warning."""
 NO_LOAD = ExternalLoad(np.zeros(0, np.int64), np.zeros((0, 3)), None)
 
@@ -174,12 +174,12 @@ def poses_in_contact(
 def _followed(
     rig: Blendshapes, solver: ContactSolver, bodies: Iterable[SpringContactBody], options: SolveOptions
 ) -> Iterator[Pose]:
-    told = False
+    warned = False
     for number, body in enumerate(bodies):
         pose = _in_contact(rig, solver, body, options, number)
         more, every = pose.inverted - rig.body.inverted(body.free), len(rig.body.tets)
-        if more > CRUSHED_SHARE * every and not told:
-            told = True
+        if more > CRUSHED_SHARE * every and not warned:
+            warned = True
             warnings.warn(
                 f"frame {number}: contact turns {more:,} of {every:,} tetrahedra inside out: it presses deeper than "
                 "the shape can give way; press less deep",
