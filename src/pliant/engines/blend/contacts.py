@@ -8,12 +8,8 @@ pressed on them.
 
 from __future__ import annotations
 
-<<<<<<< HEAD
-from collections.abc import Iterable, Iterator, Sequence
-=======
 import warnings
-from collections.abc import Iterable, Iterator
->>>>>>> 75d7068 (Find friction by sweeps and Newton's method on a working set; one row a point; warn of crushed shapes)
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -135,15 +131,10 @@ def pose_in_contact(
     if solver.self_contact is not None:
         for share in np.arange(1, STEPS_FROM_BASE) / STEPS_FROM_BASE:
             part = np.eye(len(w))[0] * (1 - share) + w * share
-<<<<<<< HEAD
             _in_contact(rig, solver, part, _loaded_body(rig, part, NO_LOAD, options), options, 0)
-    return next(iter(poses_in_contact(rig, solver, [(w, load)], options)))
-=======
-            _in_contact(rig, solver, _loaded_body(rig, part, NO_LOAD, options), options, 0)
     body = _loaded_body(rig, w, load, options)
     solver.check_start(body.free)
-    return _in_contact(rig, solver, body, options, 0)
->>>>>>> 75d7068 (Find friction by sweeps and Newton's method on a working set; one row a point; warn of crushed shapes)
+    return _in_contact(rig, solver, w, body, options, 0)
 
 
 def poses_in_contact(
@@ -152,15 +143,10 @@ def poses_in_contact(
     """Frames of full weights and loads, in order; whether the first can be begun from is checked at once."""
     bodies = ((w, _loaded_body(rig, w, load, options)) for w, load in frames)
     first = next(bodies)
-<<<<<<< HEAD
-    solver.check_start(first[1].free)
-    return (
-        _in_contact(rig, solver, w, body, options, number) for number, (w, body) in enumerate(chain([first], bodies))
-    )
-=======
-    solver.check_start(first.free)
+    free = first[1].free
+    solver.check_start(free)
     for k, moving in enumerate(solver.obstacles):
-        deep = -float(moving.at(0).signed(first.free[: solver.surface])[0].min(initial=0.0)) / solver.diagonal
+        deep = -float(moving.at(0).signed(free[: solver.surface])[0].min(initial=0.0)) / solver.diagonal
         if deep > DEEP_START:
             warnings.warn(
                 f"obstacle {k + 1} is {deep:.1%} of the diagonal deep in the first frame's shape, which is pushed out "
@@ -172,11 +158,11 @@ def poses_in_contact(
 
 
 def _followed(
-    rig: Blendshapes, solver: ContactSolver, bodies: Iterable[SpringContactBody], options: SolveOptions
+    rig: Blendshapes, solver: ContactSolver, bodies: Iterable[tuple[Floats, SpringContactBody]], options: SolveOptions
 ) -> Iterator[Pose]:
     warned = False
-    for number, body in enumerate(bodies):
-        pose = _in_contact(rig, solver, body, options, number)
+    for number, (w, body) in enumerate(bodies):
+        pose = _in_contact(rig, solver, w, body, options, number)
         more, every = pose.inverted - rig.body.inverted(body.free), len(rig.body.tets)
         if more > CRUSHED_SHARE * every and not warned:
             warned = True
@@ -187,7 +173,6 @@ def _followed(
                 stacklevel=2,
             )
         yield pose
->>>>>>> 75d7068 (Find friction by sweeps and Newton's method on a working set; one row a point; warn of crushed shapes)
 
 
 def _loaded_body(rig: Blendshapes, w: Floats, load: ExternalLoad, options: SolveOptions) -> SpringContactBody:
@@ -200,13 +185,8 @@ def _loaded_body(rig: Blendshapes, w: Floats, load: ExternalLoad, options: Solve
 def _in_contact(
     rig: Blendshapes, solver: ContactSolver, w: Floats, body: SpringContactBody, options: SolveOptions, number: int
 ) -> Pose:
-<<<<<<< HEAD
     """A frame in contact, at weights (shapes,)."""
-    most = options.iterations or 300
-=======
-    """A frame in contact."""
     most = options.iterations or MOST_CONTACT_ITERATIONS
->>>>>>> 75d7068 (Find friction by sweeps and Newton's method on a working set; one row a point; warn of crushed shapes)
     found = solver.frame(body, number, iterations=most, watch=options.watch)
     outcome = Outcome(found.x, 0.0, found.iterations, found.residual, found.converged, found.message)
     pose = rig.statics.pose(outcome, w, world=True)
