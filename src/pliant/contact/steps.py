@@ -34,8 +34,10 @@ MAX_ACTIVE_ROWS = 1500
 """Rows that have their say in one step by pivoting, the deepest ones: the others do in the steps after it."""
 MAX_ADDITIONS = 4
 """Times, at most, that rows are added to a step that they were not near to."""
-MAX_SWEPT_VERTICES = 500
-"""Vertices of rows that may act, up to which sweeps over dense answers are quicker than conjugate gradients."""
+MAX_SWEPT_CONTACTS, MAX_SWEPT_VERTICES = 300, 500
+"""Contacts that may act, up to which sweeps over dense answers are quicker than conjugate gradients; the vertices of
+contacts that are redundant, where these take long.
+"""
 MAX_PIVOTED_ROWS = 1000
 """Rows above which pivoting takes longer than conjugate gradients."""
 REDUNDANCY = 1.5
@@ -342,8 +344,11 @@ class ManyContactsStep(ContactStep):
             return
         rows = self.rows.chosen(near)
         ahead, forces = self._ahead[near], self.forces[near]
+        acting = rows.only(rows.is_contact & ((ahead > 0) | (forces > 0)))
+        few = len(acting) <= MAX_SWEPT_CONTACTS
+        redundant = len(acting) > REDUNDANCY * len(acting.used) and len(acting.used) <= MAX_SWEPT_VERTICES
         answers: Answers | SpreadAnswers
-        if len(rows.only((ahead > 0) | (forces > 0)).used) <= MAX_SWEPT_VERTICES:
+        if few or redundant:
             answers = Answers(rows, _compliance(self._body), self._model.V, self._model.M)
             found, bounds, self.exact = swept_coulomb_forces(answers, ahead, forces, self._is_enough)
         else:
