@@ -391,6 +391,34 @@ def test_broken_uploads_are_told_in_a_sentence(hand: Any, tmp_path: Path) -> Non
     assert window.session.panel is before
 
 
+def test_a_scene_is_saved_and_its_clip_exported(hand: Any) -> None:
+    window, page = hand, hand.page
+    page.get_by_role("button", name="Save the scene").click()
+    wait_for((window.folder / "scene.toml").is_file, "the saved scene")
+    page.get_by_role("button", name="Export the clip").click()
+    with page.expect_download() as download:
+        page.get_by_text("scene.glb (").click()
+    assert download.value.suggested_filename == "scene.glb"
+    exported = pliant.read(window.folder / "scene.glb")  # a pose, if a slider has been moved before
+    again = read_scene(window.folder / "scene.toml").run().clip
+    np.testing.assert_allclose(np.reshape(exported.points, again.points.shape), again.points, atol=1e-6)
+    assert document_in(window.folder / "scene.toml")["shapes"] == HAND["shapes"]
+
+
+def test_the_page_answers_while_something_is_solved(hand: Any) -> None:
+    window, before = hand, hand.session.panel.document()
+    running = [True]
+
+    def busy(job: Any) -> None:
+        while running[0]:
+            window.session.panel.rig.solve({"fist": 0.7}, accuracy=1e-9)
+
+    window.session.slow.ask("export", busy)
+    set_number(window.page, "fist", 0.37)
+    wait_for(lambda: window.session.panel.document() != before, "the slider's value", seconds=5)
+    running[0] = False
+
+
 def test_undo_and_the_timeline_by_keyboard_and_mouse(hand: Any) -> None:
     page, session, state = hand.page, hand.session, hand.session.page.state
     session.start(dict(HAND))
@@ -438,31 +466,3 @@ def test_a_file_is_dropped_on_the_page(hand: Any) -> None:
     session.undo()
     assert session.live.idle(PATIENCE)
     assert session.page.state["keys"] == []
-
-
-def test_a_scene_is_saved_and_its_clip_exported(hand: Any) -> None:
-    window, page = hand, hand.page
-    page.get_by_role("button", name="Save the scene").click()
-    wait_for((window.folder / "scene.toml").is_file, "the saved scene")
-    page.get_by_role("button", name="Export the clip").click()
-    with page.expect_download() as download:
-        page.get_by_text("scene.glb (").click()
-    assert download.value.suggested_filename == "scene.glb"
-    exported = pliant.read(window.folder / "scene.glb")  # a pose, if a slider has been moved before
-    again = read_scene(window.folder / "scene.toml").run().clip
-    np.testing.assert_allclose(np.reshape(exported.points, again.points.shape), again.points, atol=1e-6)
-    assert document_in(window.folder / "scene.toml")["shapes"] == HAND["shapes"]
-
-
-def test_the_page_answers_while_something_is_solved(hand: Any) -> None:
-    window, before = hand, hand.session.panel.document()
-    running = [True]
-
-    def busy(job: Any) -> None:
-        while running[0]:
-            window.session.panel.rig.solve({"fist": 0.7}, accuracy=1e-9)
-
-    window.session.slow.ask("export", busy)
-    set_number(window.page, "fist", 0.37)
-    wait_for(lambda: window.session.panel.document() != before, "the slider's value", seconds=5)
-    running[0] = False
