@@ -460,6 +460,13 @@ def test_after_contact_the_free_shape_is_back(bar):
     assert np.abs(poses[2].points - bar.solve([1.0, 0]).points).max() < 1e-9
 
 
+def test_after_contact_the_free_shape_is_back_though_the_obstacle_is_near(bar):
+    ball = moving(Sphere((1.5, 1.1, 0), 0.5), (0, 0, 0), (0, -0.3, 0), (0, -0.07, 0))
+    poses = list(bar.poses([[1.0, 0]] * 3, obstacles=[ball]))
+    assert [pose.contacts > 0 for pose in poses] == [False, True, False]
+    assert np.abs(poses[2].points - bar.solve([1.0, 0]).points).max() < 1e-9
+
+
 def test_a_plane_that_turns_far_away_costs_nothing(bar, monkeypatch):
     seen: list[int] = []
     strides = ContactSolver._strides

@@ -331,11 +331,15 @@ class ContactSolver:
 
     def _is_free(self, x: Floats, free: Floats, nears: Sequence[ObstacleContacts]) -> bool:
         """Whether nothing is near the free shape, or in its path to there from x."""
+        reach = self.watch.thickness + 2 * self.watch.longest_edge
+        if any((self.watch.distance(near.obstacle, free, reach) < reach).any() for near in nears):
+            return False
+        return self._is_reachable(x, free, nears)
+
+    def _is_reachable(self, x: Floats, free: Floats, nears: Sequence[ObstacleContacts]) -> bool:
+        """Whether nothing is in the path from x to the free shape."""
         for near in nears:
-            reach = self.watch.thickness + 2 * self.watch.longest_edge
-            if near.swept is not None and near.swept.meet(x, free)[0] < 1:
-                return False
-            if near.planes or (self.watch.distance(near.obstacle, free, reach) < reach).any():
+            if near.planes or (near.swept is not None and near.swept.meet(x, free)[0] < 1):
                 return False
             if len(passed_through(near.obstacle, x[: self.surface], free[: self.surface])[0]):
                 return False
@@ -475,6 +479,7 @@ class ContactFrame:
         self._deadline, self._quick = deadline, quick
         self._rows: Rows | None = None
         self._forces: Floats | None = None
+        self._released = False
 
     @property
     def in_contact(self) -> bool:
@@ -516,6 +521,9 @@ class ContactFrame:
                     refresh=watched.refresh, deadline=until, iterations=most, watch=watch,
                 )  # fmt: skip
             x, steps, model = found.x, steps + found.iterations, found.model
+            if self._is_released(body, found):
+                x, push, self._released = body.free, None, True
+                continue
             push = found.rows.pushed(found.forces, len(x))
             depth, new = (0.0, False) if self._quick else solver.watch.examined(x, nears)
             crossed = own.crossings(x) if own is not None and not self._quick else 0
@@ -537,6 +545,18 @@ class ContactFrame:
         friction = np.concatenate([np.zeros((0, 2)), *(_friction(rows, forces) for rows, forces in pressing)])
         return ContactResult(
             x, steps, found.residual, not message, message, depth, contacts, reactions, crossed, friction
+        )
+
+    def _is_released(self, body: ContactBody, found: ContactMinimum) -> bool:
+        """Whether, for the first time, nothing presses, and the free shape may be begun from: nothing remains then."""
+        if self._quick or self._released or body.has_inertia or found.forces.any():
+            return False
+        watch, free = self._solver.watch, body.free
+        far = all(
+            (watch.distance(near.obstacle, free, watch.thickness) >= watch.thickness).all() for near in self._nears
+        )
+        return (
+            far and self._solver._is_reachable(found.x, free, self._nears) and not watch.examined(free, self._nears)[0]
         )
 
 
