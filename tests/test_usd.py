@@ -871,7 +871,7 @@ def test_a_file_that_stops_the_library_is_only_refused(tmp_path: Path, monkeypat
     with pytest.raises(FileError, match="cut off or damaged"):
         pio.read_mesh(path)
     script.write_text("import time\ntime.sleep(60)\n")
-    monkeypatch.setattr(usd_stage, "allowed_seconds", lambda size: 0.1)
+    monkeypatch.setattr(usd_stage.USD_ALLOWANCE.__class__, "seconds", lambda self, size: 0.1)
     with pytest.raises(FileError, match="did not read it within"):
         pio.read_mesh(path)
     script.write_text("")

@@ -8,10 +8,8 @@ import sys
 from pathlib import Path
 
 from pliant.core.errors import FileError
+from pliant.core.limits import REFUSED
 from pliant.io.source import Source
-
-REFUSED = 4
-"""Exit code of a script that printed why the file is not read."""
 
 
 def run_apart(

@@ -16,7 +16,7 @@ from pliant.core.errors import InputError, MissingExtraError
 from pliant.core.interop import from_meshio
 from pliant.core.shapes import Mesh, PointCloud, Shape, TetMesh
 from pliant.io.apart import run_apart
-from pliant.io.meshio_parse import allowed_seconds
+from pliant.io.meshio_parse import MESHIO_ALLOWANCE
 from pliant.io.source import Source
 
 MODULES = {".vtk": "vtk", ".vtu": "vtu", ".msh": "gmsh"}
@@ -76,7 +76,7 @@ def _read_here(source: Source, module: Any, path: Path) -> Any:
 def _read_apart(source: Source, path: Path, size: int) -> Any:
     """A mesh of meshio, read by another process: see `meshio_parse`."""
     script = Path(__file__).with_name("meshio_parse.py")
-    printed = run_apart(source, script, str(path), library="meshio", seconds=3 * allowed_seconds(size))
+    printed = run_apart(source, script, str(path), library="meshio", seconds=3 * MESHIO_ALLOWANCE.seconds(size))
     if printed is None:
         raise source.error("is a binary Gmsh file, and no process to read it can be started here; save it as text")
     with np.load(io.BytesIO(printed)) as arrays:

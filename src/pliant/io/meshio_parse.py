@@ -12,24 +12,17 @@ import os
 import sys
 from typing import Any
 
-REFUSED = 4
-LEAST_MEMORY, MEMORY_PER_BYTE = 768 << 20, 60
-LEAST_SECONDS, BYTES_PER_SECOND = 10, 1 << 20
+if __name__ == "__main__":
+    sys.path[:0] = sys.argv[2:]
+from pliant.core.limits import REFUSED, Allowance
 
-
-def allowed_seconds(size: int) -> int:
-    """Processor time for a file of so many bytes."""
-    return LEAST_SECONDS + size // BYTES_PER_SECOND
+MESHIO_ALLOWANCE = Allowance(768 << 20, 60, 10, 1 << 20)
 
 
 def main() -> int:
     """Read, and print."""
-    path, *folders = sys.argv[1:]
-    sys.path[:] = [*folders, *sys.path]
-    from pliant.core.limits import limit
-
-    size = os.path.getsize(path)
-    limit(LEAST_MEMORY + MEMORY_PER_BYTE * size, allowed_seconds(size))
+    path = sys.argv[1]
+    MESHIO_ALLOWANCE.limit(os.path.getsize(path))
     import meshio
     import numpy as np
 

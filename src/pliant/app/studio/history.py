@@ -13,7 +13,7 @@ from typing import Any
 
 State = dict[str, Any]
 """`scene`: the document. Others: what the panel keeps beside it."""
-MOST_STEPS = 200
+MOST_UNDOS = 200
 """That can be undone."""
 DRAG = 0.8
 """Seconds between two changes of one drag."""
@@ -24,7 +24,7 @@ COUNTED = (" added", " removed")
 
 
 @dataclass(frozen=True)
-class Step:
+class Edit:
     """A state, and what led to it."""
 
     label: str
@@ -37,7 +37,7 @@ class History:
     """The steps of one window, and the one that is shown."""
 
     def __init__(self) -> None:
-        self.steps: list[Step] = []
+        self.steps: list[Edit] = []
         self.at = -1
         self._saved: State | None = None
         self._sealed = False
@@ -62,7 +62,7 @@ class History:
             single = self._sealed or label.endswith(COUNTED) or now - last.noted > DRAG
             if not single and last.label == label and self.at == len(self.steps) - 1 > 0:
                 self.at -= 1
-        self.steps = [*self.steps[: self.at + 1], Step(label, state, now)][-MOST_STEPS:]
+        self.steps = [*self.steps[: self.at + 1], Edit(label, state, now)][-MOST_UNDOS:]
         self.at, self._sealed = len(self.steps) - 1, False
 
     def seal(self) -> None:
@@ -74,7 +74,7 @@ class History:
         last = self.steps[self.at]
         if self._saved == last.state["scene"]:
             self._saved = state["scene"]
-        self.steps[self.at] = Step(last.label, state, last.noted)
+        self.steps[self.at] = Edit(last.label, state, last.noted)
 
     def saved(self, scene: Any = None) -> None:
         """The scene that is shown, or another, is written somewhere."""

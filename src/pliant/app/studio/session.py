@@ -29,7 +29,7 @@ from pliant.app.studio.panel import Panel
 from pliant.app.studio.saving import CLIP_FORMATS, Saving
 from pliant.app.studio.scope import Scope, hear
 from pliant.app.studio.timeline import Timeline
-from pliant.app.studio.viewport import SIDES, SURFACES, Style, Viewport
+from pliant.app.studio.viewport import CAMERA_SIDES, SURFACES, Viewport, ViewStyle
 from pliant.app.studio.worker import Job, StoppedError, Worker
 from pliant.core.errors import FileError, PliantError
 from pliant.core.terminal import shell_command
@@ -77,7 +77,7 @@ class Session:
         self._opened = 0
         self.history = History()
         self.page = Page(largest_upload, self.history.seal)
-        self._title, self.style = "", Style()
+        self._title, self.style = "", ViewStyle()
         self._noting = threading.RLock()
         self._fresh = True  # whether nothing was done since a state was shown
         self._restoring = self._awaited = False
@@ -375,7 +375,8 @@ class Session:
             self._build_saving(gui, hear)
 
     def _build_view(self, gui: Any, hear: Callable[..., Any]) -> None:
-        sides = gui.add_button_group("Look from", (*SIDES, EVERYTHING), hint="Keys 1, 3, 7, and F to have all in view")
+        hint = "Keys 1, 3, 7, and F to have all in view"
+        sides = gui.add_button_group("Look from", (*CAMERA_SIDES, EVERYTHING), hint=hint)
         sides.on_click(hear(lambda event: self._look_from(event.target.value)))
         surface = gui.add_dropdown("Surface", SURFACES, hint="How shapes are drawn")
         surface.on_update(hear(lambda event: self._restyle(surface=surface.value)))
@@ -388,8 +389,8 @@ class Session:
         self.page.on(look_from=hear(lambda given: self._look_from(given[0])))
 
     def _look_from(self, side: str) -> None:
-        if side in (*SIDES, EVERYTHING):
-            self.stage.look_from(side if side in SIDES else None)
+        if side in (*CAMERA_SIDES, EVERYTHING):
+            self.stage.look_from(side if side in CAMERA_SIDES else None)
 
     def _restyle(self, **style: Any) -> None:
         """Show all in another style; another axis up takes another panel."""

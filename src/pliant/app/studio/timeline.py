@@ -11,7 +11,7 @@ from pliant.app.studio.page import Page
 from pliant.app.studio.worker import StoppedError
 from pliant.core.clips import DEFAULT_FPS
 
-SLOWEST, FASTEST = 0.05, 8.0
+SLOWEST_PLAY, FASTEST_PLAY = 0.05, 8.0
 """Of the clip's own speed."""
 
 
@@ -152,7 +152,7 @@ class Timeline:
 
     def set_speed(self, speed: float) -> None:
         """Play so many times as quickly as the clip says."""
-        self.speed = min(max(float(speed), SLOWEST), FASTEST)
+        self.speed = min(max(float(speed), SLOWEST_PLAY), FASTEST_PLAY)
         self._tell(speed=self.speed)
 
     def set_loop(self, loop: bool) -> None:

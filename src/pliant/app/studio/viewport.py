@@ -53,14 +53,14 @@ ROD = Mesh(
 
 SURFACES = ("smooth", "flat", "wireframe", "the file's colours")
 """How shapes can be drawn."""
-SIDES = {"Front": (0.0, -1.0, 0.0), "Side": (1.0, 0.0, 0.0), "Top": (0.0, -1e-3, 1.0)}
+CAMERA_SIDES = {"Front": (0.0, -1.0, 0.0), "Side": (1.0, 0.0, 0.0), "Top": (0.0, -1e-3, 1.0)}
 """Where the camera can look from, on the page."""
-MARGIN = 1.15
+FRAME_MARGIN = 1.15
 """Of what is framed, to the page's edges."""
 
 
 @dataclass
-class Style:
+class ViewStyle:
     """How a window shows its scenes."""
 
     surface: str = SURFACES[0]
@@ -72,8 +72,8 @@ class Style:
 class Viewport:
     """What is seen of one open scene. failed: called with what a callback raised. style: the window's."""
 
-    def __init__(self, scope: Scope, failed: Callable[[Exception], None], style: Style | None = None) -> None:
-        self._scene, self._scope, self._failed, self.style = scope.scene, scope, failed, style or Style()
+    def __init__(self, scope: Scope, failed: Callable[[Exception], None], style: ViewStyle | None = None) -> None:
+        self._scene, self._scope, self._failed, self.style = scope.scene, scope, failed, style or ViewStyle()
         self._shapes: dict[str, Drawn] = {}
         self.middle: Floats = np.zeros(3)
         self.half = 1.0
@@ -102,18 +102,18 @@ class Viewport:
                 view.near, view.far = 0.01, 200.0
 
     def look_from(self, side: str | None = None) -> None:
-        """Have all shapes in view, from a side (`SIDES`) or from where the camera is."""
+        """Have all shapes in view, from a side (`CAMERA_SIDES`) or from where the camera is."""
         every = [self.shown(drawn.points) for drawn in self._shapes.values()]
         if not every:
             return
         points, view = np.concatenate(every), self._scope.camera
         centre = (points.min(axis=0) + points.max(axis=0)) / 2
         radius = float(np.linalg.norm(points - centre, axis=1).max())
-        way = np.array(SIDES[side]) if side else np.subtract(view.position, view.look_at)
+        direction = np.array(CAMERA_SIDES[side]) if side else np.subtract(view.position, view.look_at)
         narrow = min(getattr(view, "aspect", 1.0), 1.0)
-        away = MARGIN * radius / np.sin(np.arctan(np.tan(view.fov / 2) * narrow))
+        away = FRAME_MARGIN * radius / np.sin(np.arctan(np.tan(view.fov / 2) * narrow))
         with self._scope.atomic():
-            view.position = centre + away * way / np.linalg.norm(way)
+            view.position = centre + away * direction / np.linalg.norm(direction)
             view.look_at = centre
 
     def restyle(self) -> None:
@@ -382,7 +382,7 @@ class Drawn:
         return None if found is None else found.vertex
 
     def on_click(self, clicked: Callable[[Floats, Floats], None]) -> None:
-        """`clicked` gets the ray of a click on the shape: where it starts and which way it goes, in the world."""
+        """`clicked` gets the ray of a click on the shape: where it starts and which direction it goes, in the world."""
 
         def heard(event: Any) -> None:
             start = self.stage.world(event.ray_origin)

@@ -58,7 +58,7 @@ FIRST_RANK = 16
 """Singular vectors that are computed at first; more and more until there are enough."""
 NEGLIGIBLE = 0.02
 """Share of the error below which a polynomial is left out of a curve."""
-DIGITS = 7
+COEFFICIENT_DIGITS = 7
 """Of coefficients in files."""
 MOST_TOGETHER = 4
 CORRECTIVE_NAME = re.compile(r"pliant_corrective\d+")
@@ -128,7 +128,7 @@ class LinearRig(Displayed):
         number: dict[tuple[tuple[str, int], ...], int] = {}
         curves = {
             driver.name: [
-                [number.setdefault(tuple(powers.items()), len(number)), float(f"{coefficient:.{DIGITS}g}")]
+                [number.setdefault(tuple(powers.items()), len(number)), float(f"{coefficient:.{COEFFICIENT_DIGITS}g}")]
                 for coefficient, powers in driver.terms
             ]
             for driver in self.drivers

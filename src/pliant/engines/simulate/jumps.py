@@ -101,16 +101,16 @@ def bridged(bones: Bones, motion: Motion, diagonal: float) -> tuple[Motion, list
     """The motion with its joints eased over its glitches, and those."""
     frames = bones.posed(motion.rotations, motion.translations)
     ends = np.concatenate([frames.heads, frames.tails], axis=1) / diagonal
-    turns, places, found = motion.rotations.copy(), motion.translations.copy(), []
+    eased, moved, found = motion.rotations.copy(), motion.translations.copy(), []
     for step, count, bone in _returns(ends, frames.quaternions, motion.fps):
         length = float(_lengths(ends[step : step + 2], frames.quaternions[step : step + 2])[0, bone])
         found.append(Glitch(step + 1, count, length, bones.names[bone]))
         share = np.arange(1, count + 1)[:, None] / (count + 1)
-        first, last = (np.broadcast_to(turns[k], (count, *turns[k].shape)) for k in (step, step + count + 1))
-        turns[step + 1 : step + count + 1] = rotations.slerp(first, last, share)
-        ahead = places[step + count + 1] - places[step]
-        places[step + 1 : step + count + 1] = places[step] + share[..., None] * ahead
-    return (replace(motion, rotations=turns, translations=places) if found else motion), found
+        first, last = (np.broadcast_to(eased[k], (count, *eased[k].shape)) for k in (step, step + count + 1))
+        eased[step + 1 : step + count + 1] = rotations.slerp(first, last, share)
+        ahead = moved[step + count + 1] - moved[step]
+        moved[step + 1 : step + count + 1] = moved[step] + share[..., None] * ahead
+    return (replace(motion, rotations=eased, translations=moved) if found else motion), found
 
 
 def _returns(ends: Floats, quaternions: Floats, fps: float) -> list[tuple[int, int, int]]:

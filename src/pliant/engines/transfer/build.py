@@ -46,7 +46,7 @@ CELLS_PER_MARGIN = 2.0
 """Grid cells in a margin."""
 PUSHES = (0.0, 0.2, 0.4, 0.7, 1.0, 1.5, 2.2)
 """Outward displacements of a vertex that are tried to keep the clearance, in margins."""
-FEWEST_FACES, MOST_FACES = 60, 2000
+FEWEST_CAGE_FACES, MOST_CAGE_FACES = 60, 2000
 """Of cages that are chosen by their error."""
 COVERED = 0.95
 """Share of the points that a cage's error is about."""
@@ -69,12 +69,12 @@ def build_cage(
     fifth of it. Gaps of more than about twice the margin stay open. Where the faces are too few for that, or the
     points of a cloud too sparse, the margin is widened. Pieces that are farther apart have cages of their own, all in
     one mesh. error: choose as few faces as bring nearly all points as near to the cage as the margin and this, over the
-    diagonal (`cage_error`), at most `faces`, or `MOST_FACES` where that is the default. axes: (3, 3) a rotation whose
-    rows are the directions of the grid that is used; the world's by default.
+    diagonal (`cage_error`), at most `faces`, or `MOST_CAGE_FACES` where that is the default. axes: (3, 3) a rotation
+    whose rows are the directions of the grid that is used; the world's by default.
     """
     CageOptions.check(faces=faces, margin=margin, error=error)
     if error is not None:
-        return _by_error(target, MOST_FACES if faces == CageOptions.faces else faces, margin, error, axes)
+        return _by_error(target, MOST_CAGE_FACES if faces == CageOptions.faces else faces, margin, error, axes)
     if axes is not None:
         R = as_rotation(axes, "axes")
         shape = (
@@ -115,7 +115,7 @@ def _by_error(target: Any, most: int, margin: float, error: float, axes: ArrayLi
     shape = (
         target if isinstance(target, (Mesh, TetMesh, PointCloud)) else PointCloud(as_points(target, "target points"))
     )
-    faces = FEWEST_FACES
+    faces = FEWEST_CAGE_FACES
     while True:
         faces = min(faces, most)
         cage = build_cage(shape, faces=faces, margin=margin, axes=axes)

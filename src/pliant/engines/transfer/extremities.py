@@ -25,7 +25,7 @@ from pliant.geometry.body_plan.retargeted import Retargeted
 from pliant.geometry.segments import nearest_segment
 from pliant.geometry.shape_matching import match
 
-FEWEST_POINTS = 8
+FEWEST_END_POINTS = 8
 """Of a foot, a hand or a head."""
 
 
@@ -59,7 +59,7 @@ def with_rigid_ends(clip: Animation, found: Retargeted) -> Animation:
         other = nearest_segment(rest, *(side[~mine] for side in ends))[1]
         own = np.flatnonzero(near < other)
         core = own[bones[mine][owner[own]] != end.nodes[0]]
-        if len(core) >= FEWEST_POINTS:
+        if len(core) >= FEWEST_END_POINTS:
             tau = max(float(np.median(near[core])), 1e-300)
             share = _step((other[own] - near[own]) / tau)
             _stiffen(points, clip.points, rest, own, share, _along(tree.locations, end), tau)
@@ -87,7 +87,7 @@ def _stiffen(
     """
     start, u = along
     share = share * _step((rest[own] - start) @ u / (2 * tau) + 0.5)
-    if share.sum() < FEWEST_POINTS / 2:
+    if share.sum() < FEWEST_END_POINTS / 2:
         return
     centre, centres, R = match(rest[own], moved[:, own], share, "rotation")
     rigid = centres[:, None] + np.einsum("fij,nj->fni", R, rest[own] - centre)

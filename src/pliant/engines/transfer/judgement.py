@@ -34,7 +34,7 @@ MOST_STRETCH, STRETCHED_SHARE = 1.8, 0.05
 MOST_CROSSING = 0.15
 MOST_ANGLE, MOST_LIMB_ANGLE = 20.0, 30.0
 """Degrees, in the median of all pieces of limbs, and of one limb's."""
-LEAST_MOTION, AT_REST = 0.35, 0.005
+LEAST_MOTION, HARDLY_MOVING = 0.35, 0.005
 """Articulation over the source's, and that of a source that hardly moves."""
 OWN_SHARE = 1.2
 """How much more than its source a target may be stretched, or grow or shrink."""
@@ -142,7 +142,7 @@ def _with_limbs(result: Judgement, clip: Animation, found: Retargeted, times: Fl
 
 
 def _ratio(mine: float, theirs: float) -> float | None:
-    return None if theirs < AT_REST else mine / theirs
+    return None if theirs < HARDLY_MOVING else mine / theirs
 
 
 def _problems(found: Judgement, source: Animation | None) -> list[str]:

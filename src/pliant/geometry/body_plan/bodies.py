@@ -56,7 +56,7 @@ MOST_UNEVEN = {"leg": 1.25, "arm": 1.5}
 ALONG, EXACTLY_ALONG, TWISTED = 0.995, 0.9995, 0.88
 """Cosines between a direction from right to left and an axis: of all joints together, for it to be that axis; of one
 pair at the trunk; and of all joints, if there is such a pair."""
-SYMMETRIC = 0.05
+SYMMETRY_ERROR = 0.05
 """Error of the plane that a mesh is mirrored in, at most."""
 NAMED, GOING = 0.5, 0.3
 """How much it counts for the front which joints are called left and right, and which way the root goes."""
@@ -303,7 +303,7 @@ def _across(tree: BodyTree, both: Sequence[tuple[int, int]], up: Floats | None, 
         return axis
     if axis @ normal < ALONG and mesh is not None and up is not None:
         plane = mirror_planes(surface_samples(mesh), up)[0]
-        if abs(plane.normal @ normal) > TWISTED and plane.error < SYMMETRIC:
+        if abs(plane.normal @ normal) > TWISTED and plane.error < SYMMETRY_ERROR:
             normal = plane.normal * np.sign(plane.normal @ normal)
     return axis if axis @ normal > ALONG else normal
 

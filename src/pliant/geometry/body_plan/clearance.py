@@ -27,7 +27,7 @@ SPLAY_COST = 0.08
 """Of a splay by a radian."""
 FRAMES = 16
 """In which limbs are looked at, evenly."""
-ALONG = (0.25, 0.5, 0.75, 1.0)
+SAMPLES_ALONG = (0.25, 0.5, 0.75, 1.0)
 """Of each bone."""
 AT_TRUNK = 0.3
 """Share of a limb's length at its base where it meets the trunk and the other limb anyway."""
@@ -78,7 +78,7 @@ def _samples(nodes: tuple[int, ...], first: float, locations: Floats, thickness:
     rows = [
         (nodes[k], nodes[k + 1], t, thickness[nodes[k + 1]])
         for k in range(len(nodes) - 1)
-        for t in ALONG
+        for t in SAMPLES_ALONG
         if at[k] + t * (at[k + 1] - at[k]) >= first and thickness[nodes[k + 1]] > 0
     ]
     a, b, t, r = (np.array(column) for column in zip(*rows, strict=True)) if rows else (np.zeros(0),) * 4

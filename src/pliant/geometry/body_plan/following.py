@@ -93,10 +93,10 @@ class Follower:
         tree = self.target.tree
         trunk = int(tree.parents[chain.collar[0] if chain.collar else chain.nodes[0]])
         forward = rotations.rotate(found[:, trunk], self.target.frame[2])
-        turn = rotations.from_axis_angle(forward, np.full(len(found), angle))
+        splayed = rotations.from_axis_angle(forward, np.full(len(found), angle))
         last = chain.nodes.index(chain.end_node) if chain.role == "leg" else len(chain.nodes)
         for node in chain.nodes[:last]:
-            found[:, node] = rotations.multiply(turn, found[:, node])
+            found[:, node] = rotations.multiply(splayed, found[:, node])
 
     def _guided(self, guide: Guide, T: Floats, Q: Floats) -> Floats:
         """Δ."""

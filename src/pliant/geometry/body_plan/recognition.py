@@ -23,11 +23,11 @@ from pliant.geometry.body_plan.guides import Between
 from pliant.geometry.body_plan.retargeted import Retargeted
 from pliant.geometry.shape_matching import match
 
-NEAR = 12
+POINTS_OF_A_NODE = 12
 """Points of a shape that a node goes along with."""
 LIMB_SAMPLES = 8
 """Points along each limb by which articulation is measured."""
-ALIGNING = 3
+ALIGNMENT_ROUNDS = 3
 """Rounds in which frames are aligned to their mean."""
 
 
@@ -35,7 +35,7 @@ def followed_nodes(rest: Floats, moved: Floats, nodes: Floats) -> Floats:
     """(frames, k, 3) where nodes (k, 3) inside a shape go: rigidly with the points (n, 3) around them."""
     from scipy.spatial import cKDTree
 
-    near = cKDTree(rest).query(nodes, k=min(NEAR, len(rest)))[1].reshape(len(nodes), -1)
+    near = cKDTree(rest).query(nodes, k=min(POINTS_OF_A_NODE, len(rest)))[1].reshape(len(nodes), -1)
     found = np.zeros((len(moved), len(nodes), 3))
     for k, some in enumerate(near):
         centre, centres, R = match(rest[some], moved[:, some], np.ones(len(some)), "rotation")
@@ -85,7 +85,7 @@ def limb_points(body: OrientedBody, nodes: Floats) -> Floats:
 def articulation(points: Floats) -> float:
     """How much points (frames, n, 3) move against each other."""
     mean, aligned = points[0], points
-    for _ in range(ALIGNING):
+    for _ in range(ALIGNMENT_ROUNDS):
         centre, centres, R = match(mean, points, np.ones(len(mean)), "rotation")
         aligned = np.einsum("fij,fni->fnj", R, points - centres[:, None]) + centre
         mean = aligned.mean(axis=0)

@@ -20,34 +20,23 @@ from typing import Any
 
 import numpy as np
 
-REFUSED = 4
-LEAST_MEMORY, MEMORY_PER_BYTE = 1 << 30, 100
-LEAST_SECONDS, BYTES_PER_SECOND = 60, 1 << 20
-MOST_FRAMES = 1_000_000
+if __name__ == "__main__":
+    sys.path[:0] = sys.argv[3:]
+from pliant.core.limits import REFUSED, Allowance, RefusedError
+
+FBX_ALLOWANCE = Allowance(1 << 30, 100, 60, 1 << 20)
+MOST_FBX_FRAMES = 1_000_000
 MOST_TRANSFORMS = 20_000_000
 """Nodes times frames."""
-Y_UP = ("POSITIVE_X", "POSITIVE_Y", "POSITIVE_Z")
+FBX_AXES = ("POSITIVE_X", "POSITIVE_Y", "POSITIVE_Z")
 
 _kept: list[Any] = []
 
 
-class RefusedError(Exception):
-    """Why a file is not read; the message follows its name."""
-
-
-def allowed_seconds(size: int) -> int:
-    """Processor time for a file of so many bytes."""
-    return LEAST_SECONDS + size // BYTES_PER_SECOND
-
-
 def main() -> int:
     """Parse, and print."""
-    path, request, *folders = sys.argv[1:]
-    sys.path[:] = [*folders, *sys.path]
-    from pliant.core.limits import limit
-
-    size = os.path.getsize(path)
-    limit(LEAST_MEMORY + MEMORY_PER_BYTE * size, allowed_seconds(size))
+    path, request = sys.argv[1:3]
+    FBX_ALLOWANCE.limit(os.path.getsize(path))
     import ufbx
 
     try:
@@ -97,7 +86,7 @@ def loaded(path: str, **options: Any) -> Any:
         return scene
     if ufbx.CoordinateAxis.UNKNOWN in axes:
         return scene
-    target = ufbx.CoordinateAxes(*(ufbx.CoordinateAxis[name] for name in Y_UP))
+    target = ufbx.CoordinateAxes(*(ufbx.CoordinateAxis[name] for name in FBX_AXES))
     return keep(ufbx.load_file(path, target_axes=target, handedness_conversion_axis=ufbx.MirrorAxis.X, **options))
 
 
@@ -241,7 +230,7 @@ def moved(scene: Any, stack: Any, nodes: list[Any], fps: float) -> tuple[float, 
 
     begin, end = span(stack)
     length = (end - begin) * fps
-    if not (math.isfinite(length) and 0 <= length < min(MOST_FRAMES, MOST_TRANSFORMS / len(nodes))):
+    if not (math.isfinite(length) and 0 <= length < min(MOST_FBX_FRAMES, MOST_TRANSFORMS / len(nodes))):
         raise RefusedError(
             f'has a clip "{stack.name}" of {length:.3g} frames of {len(nodes)} nodes; expected fewer: give a lower fps'
         )

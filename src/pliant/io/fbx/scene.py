@@ -27,7 +27,7 @@ from pliant.core.shapes import Appearance, Image, Labels, Layer, Mesh, World
 from pliant.core.skeleton import Motion, Skeleton
 from pliant.core.topology import Floats, Ints, locked
 from pliant.io.apart import run_apart
-from pliant.io.fbx.parse import allowed_seconds
+from pliant.io.fbx.parse import FBX_ALLOWANCE
 from pliant.io.joining import Part, checked_polygons, joined_mesh, object_labels
 from pliant.io.naming import PICTURE_MARKS, unique_names
 from pliant.io.posing import joint_motion, morphed, parent_joints, rest_skeleton, skinned, warn_if_uneven
@@ -382,7 +382,7 @@ def _parsed(source: Source, request: dict[str, Any]) -> FbxScene:
         path = Path(folder, "scene.fbx")
         path.write_bytes(data)  # as it was checked; it may be inside an archive
         script = Path(__file__).with_name("parse.py")
-        seconds = 3 * allowed_seconds(len(data))  # on a busy machine
+        seconds = 3 * FBX_ALLOWANCE.seconds(len(data))  # on a busy machine
         printed = run_apart(source, script, str(path), json.dumps(request), library="ufbx", seconds=seconds)
     if printed is None:
         raise source.error("needs a process of its own to be read, and none can be started here")

@@ -30,7 +30,7 @@ from pliant.core.errors import FileError, MissingExtraError, PliantWarning
 from pliant.io.apart import one_line, run_apart
 from pliant.io.sandbox import readable, regular
 from pliant.io.source import Source
-from pliant.io.usd.trial_read import allowed_seconds
+from pliant.io.usd.trial_read import USD_ALLOWANCE
 
 TEXTURE_SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".exr", ".tif", ".tiff", ".bmp", ".gif", ".tga", ".hdr")
 LAYERS = (".usd", ".usda", ".usdc", ".usdz")
@@ -265,7 +265,7 @@ def _try_apart(source: Source, path: Path) -> None:
         Path(__file__).with_name("trial_read.py"),
         str(path),
         library="USD",
-        seconds=3 * allowed_seconds(status.st_size),  # on a busy machine
+        seconds=3 * USD_ALLOWANCE.seconds(status.st_size),  # on a busy machine
         environment={"PXR_WORK_THREAD_LIMIT": "1", "MALLOC_ARENA_MAX": "2"},  # each takes memory
     )
     _survived.add(key)

@@ -14,31 +14,27 @@ import os
 import sys
 from typing import Any
 
-REFUSED = 4
-LEAST_MEMORY, MEMORY_PER_BYTE = 768 << 20, 40
-"""Bytes that the process may take: for the smallest stage, and for each byte of a stage's files."""
-LEAST_SECONDS, BYTES_PER_SECOND = 10, 4 << 20
-"""Of processor time."""
+if __name__ == "__main__":
+    sys.path[:0] = sys.argv[2:]
+from pliant.core.limits import REFUSED, Allowance, RefusedError
+
+USD_ALLOWANCE = Allowance(768 << 20, 40, 10, 4 << 20)
+"""By the bytes of all files of a stage."""
 MOST_SUBLAYERS = 1000
 MOST_PRIMS, BYTES_PER_PRIM = 20_000, 20
 MOST_VALUES = 10_000_000
 """Points and face corners of a stage, all instances counted; or as many as its files have bytes, if that is more."""
 
 
-class RefusedError(Exception):
-    """Why a stage is not read; the message follows the file's name."""
-
-
 def main() -> int:
     """Look at the files, count, and read every value."""
-    path, *folders = sys.argv[1:]
-    sys.path[:] = [*folders, *sys.path]
-    limit(os.path.getsize(path))
+    path = sys.argv[1]
+    USD_ALLOWANCE.limit(os.path.getsize(path))
     from pxr import Tf
 
     try:
         layers, size = layers_of(path)
-        limit(size)
+        USD_ALLOWANCE.limit(size)
         check_size(path, layers, size)
         read_all(path, size)
     except RefusedError as error:
@@ -49,18 +45,6 @@ def main() -> int:
     except TypeError:  # a value that Python cannot hold, which the reader meets again and reports
         return 0
     return 0
-
-
-def limit(size: int) -> None:
-    """Bound memory and time by the bytes that are to be read; the second call may only raise the bounds."""
-    from pliant.core.limits import limit as bound
-
-    bound(LEAST_MEMORY + MEMORY_PER_BYTE * size, allowed_seconds(size))
-
-
-def allowed_seconds(size: int) -> int:
-    """Processor time for a stage whose files have that many bytes."""
-    return LEAST_SECONDS + size // BYTES_PER_SECOND
 
 
 def layers_of(path: str) -> tuple[list[Any], int]:

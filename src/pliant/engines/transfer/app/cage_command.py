@@ -18,7 +18,7 @@ from pliant.core.progress import progress
 from pliant.core.terminal import say, say_json
 from pliant.engines.transfer.options import CageOptions
 
-COARSE = 0.02
+COARSE_ERROR = 0.02
 """Error of a cage, from which the summary says where."""
 
 
@@ -68,7 +68,7 @@ def _cage(options: argparse.Namespace) -> int:
         parts = f" in {facts['parts']} parts" if facts["parts"] != 1 else ""
         say(f"{facts['vertices']} vertices, {facts['faces']} faces{parts}; all {len(target.points)} points inside,")
         say(f"the nearest {100 * nearest:.2g} % of the diagonal from it; {seconds:.1f} s")
-        if error > COARSE:
+        if error > COARSE_ERROR:
             x, y, z = target.points[farthest]
             say(f"it is coarse: {100 * error:.2g} % of the diagonal beyond its clearance at 5 % of the points, most at")
             at = f"vertex {farthest} ({x:.4g}, {y:.4g}, {z:.4g})"

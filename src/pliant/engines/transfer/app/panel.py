@@ -168,7 +168,7 @@ class CagePanel(Panel):
         if documents.by_hand(self._document):
             self.remove()
 
-    def place(self, at: tuple[float, ...]) -> None:
+    def move_to(self, at: tuple[float, ...]) -> None:
         """Have the chosen point go to a position."""
         which = self._chosen
         if which is not None and which.kind == "positions":

@@ -122,7 +122,7 @@ class CageWidgets:
         )  # fmt: skip
         self._widgets.on(self._list, self._choose)
         self._widgets.on(self._stretch, self._panel.stretch)
-        self._widgets.on(self._position, self._panel.place)
+        self._widgets.on(self._position, self._panel.move_to)
         self._widgets.on(self._frames, lambda count: self._panel.set_frames(int(count)))
 
     def _choose(self, label: str) -> None:

@@ -172,7 +172,8 @@ def _shown(
     """
     begin, last = 0, len(source) - 1
     if isinstance(options.frames, str):
-        begin, last = (int(end) if end else way for end, way in zip(options.frames.split(":"), (0, last), strict=True))
+        ends = zip(options.frames.split(":"), (0, last), strict=True)
+        begin, last = (int(end) if end else default for end, default in ends)
         if not begin <= last < len(source):
             raise text.error(
                 f'is "{options.frames}"; the source has {len(source)} frames, numbered from 0', ("frames",)
