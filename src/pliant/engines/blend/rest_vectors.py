@@ -32,6 +32,8 @@ from pliant.engines.blend.springs import Springs
 
 NEEDLE_VOLUME = 1e-6
 """Volume of a triangle's edges and normal, over their length cubed, below which it has no rotation of its own."""
+LARGEST_DEVIATION = np.pi / 2
+"""Of a triangle's rotation from that of its vertices; beyond, their surroundings do not belong together."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +96,8 @@ def _paths(edges: Ints, is_side: Any, bending: Ints, count: int) -> Any:
 def triangle_rotations(points: Floats, rotvecs: Floats, triangles: Ints, unrotated: float) -> Floats:
     """(shapes, t, 3) rotation vectors of the triangles from the base to shapes (shapes, n, 3), near their vertices'.
 
-    The rotation is the polar factor of the deformation gradient; of needles, the mean of the vertices' rotations.
+    The rotation is the polar factor of the deformation gradient; of needles, and where it is far from that, the mean of
+    the vertices' rotations.
     Changes of edges below the share `unrotated` count as none.
     """
     found = np.zeros((len(points), len(triangles), 3))
@@ -107,7 +110,9 @@ def triangle_rotations(points: Floats, rotvecs: Floats, triangles: Ints, unrotat
         moved = np.flatnonzero(wide & (changed | near.any(axis=1)))
         R = rotations.polar(frames[moved] @ np.linalg.inv(base[moved]))
         short = rotations.log(rotations.shortest(rotations.quaternion(R)))
-        found[s, moved] = kernels.unwrapped_near(short, near[moved])
+        own = kernels.unwrapped_near(short, near[moved])
+        alike = np.linalg.norm(own - near[moved], axis=1) < LARGEST_DEVIATION
+        found[s, moved[alike]] = own[alike]
     return found
 
 
@@ -117,4 +122,4 @@ def _frames(points: Floats, triangles: Ints) -> tuple[Floats, Floats]:
     normal = triangle_normals(points, triangles)
     normal /= np.sqrt(np.linalg.norm(normal, axis=1, keepdims=True)).clip(1e-150)
     frames = np.stack([b - a, c - a, normal], axis=2)
-    return frames, np.sum(frames**2, axis=(1, 2)).clip(1e-300)
+    return frames, np.sum(frames**2, axis=(1, 2)).clip(1e-200)

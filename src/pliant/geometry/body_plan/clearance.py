@@ -21,7 +21,7 @@ from pliant.geometry.body_plan.following import Follower, forward
 from pliant.geometry.body_plan.matching import LimbMatch
 from pliant.geometry.segments import nearest_segment
 
-ANGLES = np.radians(np.arange(0, 29, 4))
+ANGLES = np.radians(np.arange(0, 17, 4))
 """That are tried."""
 SPLAY_COST = 0.08
 """Of a splay by a radian."""
