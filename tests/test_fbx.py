@@ -168,3 +168,17 @@ def test_without_the_extra(strip, monkeypatch):
     monkeypatch.setitem(sys.modules, "ufbx", None)
     with pytest.raises(MissingExtraError, match=r"pliant\[fbx\]"):
         pliant.read_mesh(strip)
+
+
+def test_sliders_go_through_their_shapes_on_both_sides_of_zero():
+    from pliant.io.fbx.scene import _shares
+
+    weight = np.array([-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5])
+    np.testing.assert_allclose(
+        _shares(np.array([-1.0, 1.0]), weight),
+        [[2, 0], [1, 0], [0.5, 0], [0, 0], [0, 0.5], [0, 1], [0, 1.5]],
+    )
+    np.testing.assert_allclose(
+        _shares(np.array([1.0, 0.5]), np.array([-0.5, 0.25, 0.75])), [[0, -1], [0, 0.5], [0.5, 0.5]]
+    )
+    assert _shares(np.zeros(0), weight).shape == (7, 0)

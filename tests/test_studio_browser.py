@@ -419,6 +419,7 @@ def test_the_page_answers_while_something_is_solved(hand: Any) -> None:
     running[0] = False
 
 
+@pytest.mark.slow
 def test_undo_and_the_timeline_by_keyboard_and_mouse(hand: Any) -> None:
     page, session, state = hand.page, hand.session, hand.session.page.state
     session.start(dict(HAND))
@@ -451,6 +452,7 @@ def test_undo_and_the_timeline_by_keyboard_and_mouse(hand: Any) -> None:
     assert session.live.idle(PATIENCE)
 
 
+@pytest.mark.slow
 def test_a_file_is_dropped_on_the_page(hand: Any) -> None:
     session, before = hand.session, hand.session.panel
     hand.page.evaluate(

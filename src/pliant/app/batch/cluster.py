@@ -106,6 +106,7 @@ class DaskWorkers:
         self._client, self._numbers = client, count()
         self._run = os.urandom(4).hex()
         self._done = as_completed(loop=client.loop)
+        self._dropped: set[str] = set()
 
     def submit(self, function: Callable[..., Any], *arguments: Any, priority: int = 0) -> TaskHandle:
         """See `Workers`."""
@@ -118,6 +119,8 @@ class DaskWorkers:
         """See `Workers`."""
         while not self._done.is_empty():
             future = next(self._done)
+            if future.key in self._dropped:  # it was done before it was dropped
+                continue
             if future.status == "finished":
                 yield Done(future, future.result())
             elif future.status == "error":
@@ -127,6 +130,7 @@ class DaskWorkers:
 
     def drop(self, handle: TaskHandle) -> None:
         """See `Workers`."""
+        self._dropped.add(handle.key)
         self._done.futures.pop(handle, None)
         handle.release()
 
@@ -184,7 +188,7 @@ def _cluster(options: BatchOptions, size: int) -> Iterator[Any]:
     if options.cluster is None:
         with dask.config.set({"distributed.scheduler.allowed-failures": options.retries}), _deaf_children():
             cluster = distributed.LocalCluster(
-                n_workers=size, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL
+                n_workers=size, threads_per_worker=1, dashboard_address="127.0.0.1:0", silence_logs=logging.CRITICAL
             )
         with cluster:
             yield cluster

@@ -1,6 +1,6 @@
 """Data sets of solved poses for learned deformers: what drives a rig, sampled, and the shape that it gives.
 
-    sampled = DataSet("rig.glb", "set.zarr", SampleOptions(poses=50_000))
+    sampled = DataSet("rig.glb", Path("set.zarr"), SampleOptions(poses=50_000))
     sampled.run(workers, show)
 
 Pose k is driven by point k of a scrambled Sobol sequence (Owen 1998) of the seed, so that any first poses cover the

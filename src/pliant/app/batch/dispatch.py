@@ -82,7 +82,7 @@ class JobOutcome:
 
 
 class Log:
-    """JobCommands of JSON: what happened, and when."""
+    """Lines of JSON: what happened, and when."""
 
     def __init__(self, path: str | Path) -> None:
         path = Path(path)

@@ -50,8 +50,8 @@ def _chunks(task: Task, size: int) -> Iterator[range]:
 
 
 def shell(batch: Batch) -> str:
-    """JobCommands for a shell: those of a job in any order, but the last, which waits for them."""
-    text = ["#!/bin/sh", "# JobCommands between two blank ones may run at the same time, anywhere.", "set -e", ""]
+    """Lines for a shell: those of a job in any order, but the last, which waits for them."""
+    text = ["#!/bin/sh", "# Lines between two blank ones may run at the same time, anywhere.", "set -e", ""]
     lines = list(all_lines(batch))
     parts = [shlex.join(_part(batch, each.job, part)) for each in lines for part in each.parts]
     text += [*parts, ""] if parts else []

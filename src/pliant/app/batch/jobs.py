@@ -253,7 +253,7 @@ def _placed(text: TomlText, folder: Path, job: BatchJob) -> BatchJob:
 def _filled(text: TomlText, name: str, job: BatchJob) -> str:
     try:
         return name.format(name=job.name)
-    except (LookupError, ValueError):
+    except (AttributeError, LookupError, ValueError):
         raise text.error(f'is "{name}"; expected {{name}} and no other braces', ("output",)) from None
 
 

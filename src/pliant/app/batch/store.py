@@ -174,7 +174,8 @@ class Store:
     def finished(self, job: BatchJob, key: str, frames: str | None) -> dict[str, Any] | None:
         """The record of a job whose clip is there as it was written, from the same inputs; None if it is not."""
         record = _read_json(self.folder / "finished" / f"{job.name}.json")
-        if record is None or [record["key"], record["chosen"]] != [key, frames]:
+        same = key, frames, [job.output, job.report]
+        if record is None or (record["key"], record["chosen"], record.get("outputs")) != same:
             return None
         return record if all(_is_unchanged(Path(name), size) for name, size in record["written"]) else None
 

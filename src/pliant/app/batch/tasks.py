@@ -91,6 +91,7 @@ def finish(task: Task, view: Any = "auto", up: Any = "auto") -> TaskRecord:
         record |= {
             "key": task.key,
             "chosen": task.job.frames,
+            "outputs": [task.job.output, task.job.report],
             "written": [[str(path), path.stat().st_size] for path in written],
             "frames": len(run.clip),
             "failure": run.failure,

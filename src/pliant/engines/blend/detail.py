@@ -202,7 +202,7 @@ def _carriers(base: Floats, owner: Ints, vertices: Ints, coarse: Mesh) -> tuple[
         nearest, found = np.take_along_axis(nearest, rank, axis=1), np.take_along_axis(found, rank, axis=1)
         known = np.isfinite(found)
         farthest = np.where(known, found, 0).max(axis=1, keepdims=True)
-        reach = np.where(known[:, -1:], farthest, 2 * farthest + 1e-300)  # a small part has fewer
+        reach = np.maximum(np.where(known[:, -1:], farthest, 2 * farthest), 1e-300)  # a small part has fewer
         weight = np.where(known, np.maximum(1 - (found / reach) ** 2, 0) ** 2, 0)[:, :-1]
         weight[:, 0] += 1e-300  # all are equally far, or it is one of them and no other is near
         carriers[part] = np.maximum(np.take_along_axis(candidates, nearest[:, :-1], axis=1), 0)

@@ -32,8 +32,8 @@ from pliant.engines.blend.springs import Springs
 
 NEEDLE_VOLUME = 1e-6
 """Volume of a triangle's edges and normal, over their length cubed, below which it has no rotation of its own."""
-LARGEST_DEVIATION = np.pi / 2
-"""Of a triangle's rotation from that of its vertices; beyond, their surroundings do not belong together."""
+SCRAMBLED = 0.3
+"""Share of triangles rotated by over 90° against their vertices, from which on the vertices are not the base's."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,8 +96,8 @@ def _paths(edges: Ints, is_side: Any, bending: Ints, count: int) -> Any:
 def triangle_rotations(points: Floats, rotvecs: Floats, triangles: Ints, unrotated: float) -> Floats:
     """(shapes, t, 3) rotation vectors of the triangles from the base to shapes (shapes, n, 3), near their vertices'.
 
-    The rotation is the polar factor of the deformation gradient; of needles, and where it is far from that, the mean of
-    the vertices' rotations.
+    The rotation is the polar factor of the deformation gradient; of needles, and of all where they are scrambled, the
+    mean of the vertices' rotations.
     Changes of edges below the share `unrotated` count as none.
     """
     found = np.zeros((len(points), len(triangles), 3))
@@ -111,8 +111,9 @@ def triangle_rotations(points: Floats, rotvecs: Floats, triangles: Ints, unrotat
         R = rotations.polar(frames[moved] @ np.linalg.inv(base[moved]))
         short = rotations.log(rotations.shortest(rotations.quaternion(R)))
         own = kernels.unwrapped_near(short, near[moved])
-        alike = np.linalg.norm(own - near[moved], axis=1) < LARGEST_DEVIATION
-        found[s, moved[alike]] = own[alike]
+        unlike = np.linalg.norm(own - near[moved], axis=1) > np.pi / 2
+        if unlike.sum() <= SCRAMBLED * len(moved):
+            found[s, moved] = own
     return found
 
 

@@ -130,7 +130,8 @@ def parsed(path: str, clip: int | None, fps: float | None, geometry: bool) -> tu
         "materials": {},
     }
     for k, material in enumerate(listed(scene.materials)):
-        about["materials"][material.name], arrays[f"texture {k}"] = look(material)
+        found, arrays[f"texture {k}"] = look(material)
+        about["materials"].setdefault(material.name, {**found, "number": k})  # of several with one name, the first
     if clip is not None and clip < len(stacks):
         about["rate"], motion = moved(scene, stacks[clip], nodes, fps or settings.frames_per_second)
         arrays |= motion
@@ -159,7 +160,8 @@ def channels(mesh: Any) -> list[tuple[str, Any]]:
     for deformer in listed(mesh.blend_deformers):
         for channel in listed(deformer.channels):
             found.append((channel.name.removeprefix(f"{deformer.name}."), channel))
-    return found
+    plain = [name for name, _ in found]
+    return [(name if plain.count(name) == 1 else channel.name, channel) for name, channel in found]
 
 
 def part(node: Any, mesh: Any, number: dict[int, int]) -> tuple[dict[str, Any], dict[str, Any]]:

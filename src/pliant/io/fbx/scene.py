@@ -283,10 +283,10 @@ class FbxScene:
     def _looks(self, labels: dict[str, Labels]) -> dict[str, Appearance]:
         known = list(self.about["materials"])
         used = [name for name in labels["material"].names if name in known] if "material" in labels else []
-        return {name: self._look(name, self.arrays[f"texture {known.index(name)}"]) for name in used}
+        return {name: self._look(self.about["materials"][name]) for name in used}
 
-    def _look(self, name: str, content: Any) -> Appearance:
-        about = self.about["materials"][name]
+    def _look(self, about: dict[str, Any]) -> Appearance:
+        content = self.arrays[f"texture {about['number']}"]
         color = about["color"] if about["color"] and np.isfinite(about["color"]).all() else (0.8, 0.8, 0.8)
         files = [file.replace("\\", "/") for file in about["textures"]]
         image = self._image(bytes(content), files) if files else None
@@ -314,17 +314,23 @@ class FbxScene:
 
 
 def _shares(at: Floats, weight: Floats) -> Floats:
-    """(frames, m) of the shapes that a slider has at weights (m,), on straight lines from 0 from one to the next."""
-    order = np.argsort(at)
-    knots, values = np.append(0.0, at[order]), np.eye(len(at) + 1)[:, 1:]
-    inner = np.stack([np.interp(weight, knots, column) for column in values.T], axis=1)
-    over = weight > knots[-1]
-    inner[over, -1] = weight[over] / knots[-1] if knots[-1] > 0 else 0.0
-    under = weight < 0
-    inner[under] = 0.0
-    inner[under, 0] = weight[under] / knots[1] if knots[1] > 0 else 0.0
-    shares = np.empty_like(inner)
-    shares[:, order] = inner
+    """(frames, m) of the shapes that a slider has at weights (m,), on straight lines from 0 from one to the next.
+
+    Beyond the last on either side, or 0, the nearest shape goes on in proportion.
+    """
+    shares = np.zeros((len(weight), len(at)))
+    for side in (1.0, -1.0):
+        on, own = side * weight > 0, np.flatnonzero(side * at > 0)
+        own = own[np.argsort(np.abs(at[own]), kind="stable")]
+        if not len(own):  # nothing on this side: the nearest of the other, backwards
+            for k in sorted(np.flatnonzero(at), key=lambda k: abs(at[k]))[:1]:
+                shares[on, k] = weight[on] / at[k]
+            continue
+        knots = np.append(0.0, np.abs(at[own]))
+        for column, k in enumerate(own):
+            shares[on, k] = np.interp(np.abs(weight[on]), knots, np.eye(len(knots))[column + 1])
+        over = on & (np.abs(weight) > knots[-1])
+        shares[over, own[-1]] = np.abs(weight[over]) / knots[-1]
     return shares
 
 
@@ -359,10 +365,12 @@ def read_outline(source: Source) -> FbxScene:
         return _parsed(source, request)
     status = source.path.stat()
     key = (str(source.path.resolve()), status.st_size, status.st_mtime_ns)
-    if key not in _outlines:
+    found = _outlines.get(key)
+    if found is None:
+        found = _parsed(source, request)
         _outlines.clear()
-        _outlines[key] = _parsed(source, request)
-    return replace(_outlines[key], source=source)
+        _outlines[key] = found
+    return replace(found, source=source)
 
 
 _outlines: dict[tuple[str, int, int], FbxScene] = {}
