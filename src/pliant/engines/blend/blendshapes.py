@@ -305,7 +305,7 @@ class Blendshapes(Displayed):
             return statics.pose(statics.outcome(self.body.network, w, x, self.body.rest(w), None, options), w)
         free, rest = statics.free(w, x, options.accuracy)
         x = free if given is None else given
-        for _ in range(1 if self.detail is None else AIMS):
+        for _ in range(AIMS if self.detail is not None and len(load.vertices) else 1):
             network, x = statics.loaded(statics.aimed(load, x, w), x)
             share = statics.share_moved(network, x - free, load.force)
             found = statics.outcome(

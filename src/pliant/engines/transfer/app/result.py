@@ -44,12 +44,20 @@ def _named(control: Control, number: int) -> str:
     return f'The control of "{name}"' if name else f"Control {number}"
 
 
+@dataclass(frozen=True, eq=False)
 class JudgedRun(EngineRun):
-    """The base of what a transfer gives: its result, judged by what can be seen."""
+    """A transfer, judged by what can be seen of it, what it came from, and how long it took."""
 
-    transfer: Transfer | RiggedTransfer
-    sources: Mapping[str, Animation | Motion]
+    transfer: Any
+    sources: Mapping[str, Animation | Motion] = field(default_factory=dict)
     """The sources by name, to be shown beside the target."""
+    title: str = "transfer"
+    setup_seconds: float = math.nan
+    """Time of the set-up: reading, the cage, its coordinates and smoothness; NaN if unknown."""
+    solve_seconds: float = math.nan
+    """Time of all frames."""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """The scene's settings as text."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sources", MappingProxyType(dict(self.sources)))
@@ -103,18 +111,9 @@ class JudgedRun(EngineRun):
 
 @dataclass(frozen=True, eq=False)
 class TransferRun(JudgedRun):
-    """A transfer, what it came from, and how long it took."""
+    """A transfer by a cage."""
 
     transfer: Transfer
-    sources: Mapping[str, Animation | Motion] = field(default_factory=dict)
-    """The sources by name, to be shown beside the target."""
-    title: str = "transfer"
-    setup_seconds: float = math.nan
-    """Time of the set-up: reading, the cage, its coordinates and smoothness; NaN if unknown."""
-    solve_seconds: float = math.nan
-    """Time of all frames."""
-    settings: Mapping[str, str] = field(default_factory=dict)
-    """The scene's settings as text."""
     carried: bool = True
     """Whether the Jacobians transform the target's normals and splats; not for rigid blocks."""
 
@@ -252,14 +251,9 @@ class TransferRun(JudgedRun):
 
 @dataclass(frozen=True, eq=False)
 class RiggedRun(JudgedRun):
-    """A transfer onto a target's own skeleton, what it came from, and how long it took."""
+    """A transfer onto a target's own skeleton."""
 
     transfer: RiggedTransfer
-    sources: Mapping[str, Animation | Motion] = field(default_factory=dict)
-    title: str = "transfer"
-    setup_seconds: float = math.nan
-    solve_seconds: float = math.nan
-    settings: Mapping[str, str] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"RiggedRun({self.transfer!r})"
