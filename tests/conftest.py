@@ -39,6 +39,16 @@ def same_random_numbers(request):
         request.module.RNG.bit_generator.state = np.random.default_rng(5).bit_generator.state
 
 
+@pytest.fixture(autouse=True)
+def hasty_visitors(request):
+    """Without a browser, nobody pauses between what is done in the studio."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.path.name.startswith("test_studio") and request.path.name != "test_studio_browser.py":
+            patch.setattr("pliant.app.studio.worker.QUIET_TIME", 0.01)
+            patch.setattr("pliant.app.studio.session.PAUSE", 0.03)
+        yield
+
+
 @pytest.fixture(scope="session")
 def data() -> Path:
     """The real meshes, rigs and motions; tests that need them skip where they are absent."""

@@ -74,13 +74,11 @@ BOMBS = {
 def test_bombs_are_refused_soon_and_without_their_bytes(tmp_path, name):
     path = tmp_path / name
     path.write_bytes(BOMBS[name]())
+    begun = time.process_time()
     with pytest.raises(FileError, match=r"the limit is|sparse|is not a whole archive|cut off") as caught:
         pliant.read_mesh(path)
-    assert "\n" not in str(caught.value)
-    begun = time.process_time()
-    with pytest.raises(FileError):
-        pliant.read_mesh(path)
     assert time.process_time() - begun < 1
+    assert "\n" not in str(caught.value)
     tracemalloc.start()
     with pytest.raises(FileError):
         pliant.read_mesh(path)

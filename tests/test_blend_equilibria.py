@@ -41,7 +41,7 @@ def rigs():
     return rig
 
 
-@pytest.mark.parametrize("accuracy", [1e-2, 1e-4, 1e-6])
+@pytest.mark.parametrize("accuracy", [pytest.param(1e-2, marks=pytest.mark.slow), 1e-4, 1e-6])
 @pytest.mark.parametrize(
     ("name", "model"),
     [*((name, "turned") for name in SIZES), ("bar", "paper"), ("gingerbread", "paper"), ("hand", "paper")],

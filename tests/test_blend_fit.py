@@ -112,7 +112,7 @@ def test_there_is_no_jacobian_at_edges_and_an_unsettled_one_is_told(hand, monkey
         assert not hand.jacobian([0.1] * 5, obstacles=[ball]).pose.converged
 
 
-@pytest.mark.parametrize("force", [True, False])
+@pytest.mark.parametrize("force", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_the_jacobian_under_pulls(force):
     bar = gallery.bar(500)
     rig = pliant.Blendshapes([bar[0], bar[1], bar[3]])

@@ -1,5 +1,6 @@
 """The demo makes what it promises, and its page needs nothing from elsewhere."""
 
+import functools
 import re
 from dataclasses import replace
 
@@ -22,15 +23,27 @@ TOUCHED = [exhibit for exhibit in EXHIBITS if exhibit.meets]
 NAMED = {exhibit.name: exhibit for exhibit in (*EXHIBITS, *TRANSFERS, *BODIES)}
 MADE = {
     "bar": replace(NAMED["bar"], vertices=500, steps=2),
-    "robot-walk": replace(NAMED["robot-walk"].smaller(), frames=3),
     "elbow": replace(NAMED["elbow"].smaller(), frames=3),
 }
 """Small ones, of 3 frames each."""
+TRANSFER = replace(NAMED["robot-walk"].smaller(), frames=3)
 
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
     return make_demo(tmp_path_factory.mktemp("demo"), exhibits=list(MADE.values()), quiet=True, jobs=2)
+
+
+@pytest.fixture(scope="module")
+def page_of(tmp_path_factory, page):
+    """The page that has an exhibit."""
+
+    def found(name):
+        if name in MADE:
+            return page
+        return make_demo(tmp_path_factory.mktemp("transfer"), exhibits=[TRANSFER], quiet=True)
+
+    return functools.cache(found)
 
 
 @pytest.mark.parametrize("exhibit", ALONE, ids=lambda exhibit: exhibit.name)
@@ -64,11 +77,12 @@ def test_every_exhibit_that_is_touched_gives_way_and_stays_out(exhibit):
     ("name", "said"),
     [
         ("bar", "linear blending"),
-        ("robot-walk", "Energy in the first frame"),
+        pytest.param("robot-walk", "Energy in the first frame", marks=pytest.mark.slow),
         ("elbow", "Quadrature points turned inside out"),
     ],
 )
-def test_every_exhibit_has_a_clip_a_sheet_a_film_and_a_report(page, name, said):
+def test_every_exhibit_has_a_clip_a_sheet_a_film_and_a_report(page_of, name, said):
+    page = page_of(name)
     clip = pliant.read_animation(page.with_name(f"{name}.glb"))
     assert len(clip) == 3
     assert "color" in clip.shape.attributes or clip.shape.appearances
@@ -126,8 +140,9 @@ def test_the_page_shows_them_without_a_network(page):
     assert [p.name for p in page.parent.iterdir() if p.name.startswith(".")] == []
 
 
-@pytest.mark.parametrize("name", MADE)
-def test_the_command_of_an_exhibit_makes_its_clip_again(page, name):
+@pytest.mark.parametrize("name", [*MADE, pytest.param(TRANSFER.name, marks=pytest.mark.slow)])
+def test_the_command_of_an_exhibit_makes_its_clip_again(page_of, name):
+    page = page_of(name)
     text = page.read_text(encoding="utf-8")
     assert f'<a href="{name}.toml">' in text
     assert f"<code>pliant run {name}.toml -o {name}.glb --report {name}-report.html</code>" in text

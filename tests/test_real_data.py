@@ -59,7 +59,9 @@ def test_every_file_reads_or_says_why(data, path):
 @pytest.mark.parametrize(
     ("path", "count", "first"),
     [
-        ("faces/ict-facekit/ict-facekit-expressions.tar.xz", 58, "generic_neutral_mesh"),
+        pytest.param(
+            "faces/ict-facekit/ict-facekit-expressions.tar.xz", 58, "generic_neutral_mesh", marks=pytest.mark.slow
+        ),
         ("faces/spacetime", 3, "neutral"),
         ("poses/cat", 5, "cat-ref"),
         ("poses/hand/leftHandHigh.glb", 8, None),

@@ -193,6 +193,7 @@ def man(hand: Any) -> Iterator[Any]:
     assert hand.session.live.idle(PATIENCE)
 
 
+@pytest.mark.slow
 def test_a_handle_is_dragged_and_the_shape_goes_along(man: Any) -> None:
     page, session = man.page, man.session
     points, before = shown_points(session), still_picture(page)
@@ -360,12 +361,12 @@ def test_a_slider_moves_the_shape(hand: Any) -> None:
 
 def test_a_file_is_uploaded(hand: Any, tmp_path: Path) -> None:
     window, before = hand, hand.session.panel.document()
-    file = tmp_path / "mine.ply"
-    pliant.write(file, pliant.gallery.cylinder(500))
+    file = tmp_path / "mine.glb"
+    pliant.write(file, pliant.gallery.bar(500))
     upload(window.page, file)
-    wait_for(lambda: window.session.engine == "simulate", "the uploaded shape")
+    wait_for(lambda: "file" in window.session.panel.document()["shapes"], "the uploaded shapes")
     assert window.session.live.idle(PATIENCE)
-    assert window.session.panel.document()["shape"]["file"].endswith("mine.ply")
+    assert window.session.panel.document()["shapes"]["file"].endswith("mine.glb")
     window.session.start(before)
     assert window.session.live.idle(PATIENCE)
 

@@ -34,6 +34,7 @@ TENTACLE: Document = {
     "nodes": 100,
     "motion": {"keys": [{"time": 0.0}]},
     "static": True,
+    "fps": 12.0,
 }
 Act = Callable[["Window"], None]
 
@@ -90,8 +91,7 @@ BENT = rotations.from_axis_angle([0.0, 1.0, 0.0], 0.6)
 
 
 @pytest.fixture
-def window(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Document], Window]]:
-    monkeypatch.setattr("pliant.app.studio.session.PAUSE", 0.05)
+def window(tmp_path: Path) -> Iterator[Callable[[Document], Window]]:
     made: list[Window] = []
 
     def opened(document: Document) -> Window:
@@ -133,9 +133,9 @@ ACTIONS: dict[str, tuple[Document, list[Act]]] = {
             lambda w: w.drag("/elastic/turn", [0.0, 0.0, 0.0], BENT),
             lambda w: w.press("Add a pose later"),
             lambda w: w.press("All bones to rest"),
-            lambda w: w.do("move_key", 15, 6),
-            lambda w: w.do("copy_key", 6, 3),
-            lambda w: w.do("remove_key", 3),
+            lambda w: w.do("move_key", 6, 4),
+            lambda w: w.do("copy_key", 4, 2),
+            lambda w: w.do("remove_key", 2),
             lambda w: w.press("Shake"),
             lambda w: w.press("Add a ball"),
         ],

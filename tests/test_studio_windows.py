@@ -15,7 +15,7 @@ import pytest
 
 import pliant
 from fake_viser import Client, do
-from pliant.app.scene import document_in, read_scene, scene_from
+from pliant.app.scene import document_in, read_scene, scene_from, write_scene
 from pliant.app.scene.examples import example_scenes
 from pliant.app.scene.located_toml import tomllib
 from pliant.app.studio.desk import Desk, Document
@@ -162,16 +162,15 @@ def test_clips_are_exported_in_other_formats(window: Any, kind: str, file: str) 
 
 
 def test_an_uploaded_shape_is_shown_and_goes_along_with_the_saved_scene(window: Any) -> None:
-    mesh = pliant.gallery.cylinder(500)
-    pliant.write(window.folder / "t.glb", mesh)
+    pliant.write(window.folder / "t.glb", pliant.gallery.bar(500))
     content = (window.folder / "t.glb").read_bytes()
     (window.folder / "t.glb").unlink()
     do(window.session, "file", "t.glb", content)
     assert window.session.live.idle(20)
-    assert window.session.engine == "simulate"
+    assert window.session.engine == "blend"
     path = window.session.save("mine")
     document = document_in(path)
-    assert document["shape"] == {"file": "mine-files/t.glb"}
+    assert document["shapes"] == {"file": "mine-files/t.glb"}
     read_scene(path)
 
 
@@ -258,7 +257,7 @@ def test_what_the_scene_is_made_of_is_never_written_over(window: Any) -> None:
 def test_links_in_the_folder_are_not_written_through(window: Any, folders: Folders) -> None:
     secret = folders.given[0].parent / "secret"
     (window.folder / "clip-files").symlink_to(secret)
-    pliant.write(window.folder.parent / "t.glb", pliant.gallery.tube(500).base)
+    pliant.write(window.folder.parent / "t.glb", pliant.gallery.bar(500))
     content = (window.folder.parent / "t.glb").read_bytes()
     do(window.session, "file", "t.glb", content)
     assert window.session.live.idle(20)
@@ -328,28 +327,29 @@ def test_a_surface_without_inside_is_shown_in_a_cage(window: Any) -> None:
 
 
 def test_what_was_chosen_last_is_opened_and_remembered(window: Any) -> None:
-    for name, vertices in (("one", 500), ("two", 700)):
-        pliant.write(window.folder / f"{name}.obj", pliant.gallery.cylinder(vertices))
+    bar = {"engine": "blend", "frames": 2, "shapes": {"gallery": "bar", "vertices": 500}}
+    for name in ("one", "two"):
+        write_scene(window.folder / f"{name}.toml", bar)
     do(window.session, "look")
     files, typed = window.gui["From the folder"], window.gui["or by name"]
-    assert {"one.obj", "two.obj"} <= set(files.options), "the list follows the folder"
+    assert {"one.toml", "two.toml"} <= set(files.options), "the list follows the folder"
 
     def opened() -> str:
         window.gui["Open it"].press()
         assert window.session.live.idle(20)
         return str(window.session.page.state["recent"])
 
-    typed.set("one.obj")
-    assert opened() == "one.obj"
-    files.set("two.obj")
-    assert opened() == "two.obj", "not the name that was typed before"
-    typed.set("one.obj")
-    pliant.write(window.folder / "three.obj", pliant.gallery.cylinder(900))
+    typed.set("one.toml")
+    assert opened() == "one.toml"
+    files.set("two.toml")
+    assert opened() == "two.toml", "not the name that was typed before"
+    typed.set("one.toml")
+    write_scene(window.folder / "three.toml", bar)
     do(window.session, "look")
-    assert opened() == "one.obj", "which a list that was read again does not forget"
-    do(window.session, "open", "three.obj")
+    assert opened() == "one.toml", "which a list that was read again does not forget"
+    do(window.session, "open", "three.toml")
     assert window.session.live.idle(20)
-    assert window.session.page.state["title"] == "three.obj"
+    assert window.session.page.state["title"] == "three.toml"
     do(window.session, "open", "../secret/key.obj")
     assert window.client.notes[-1][0] == "That did not work"
 

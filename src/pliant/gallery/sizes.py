@@ -10,8 +10,8 @@ from typing import Any, ParamSpec, TypeVar
 from pliant.core.errors import InputError
 
 FEWEST_VERTICES, MOST_VERTICES = 500, 200_000
-LARGEST_KEPT = 20_000
-"""Vertices of the largest shape that is kept."""
+LARGEST_KEPT, MOST_KEPT = 20_000, 12
+"""Vertices of the largest shape that is kept, and how many of one function are."""
 Sizes = ParamSpec("Sizes")
 Made = TypeVar("Made")
 
@@ -25,7 +25,7 @@ def check_count(n: Any, what: str) -> None:
 
 def kept(make: Callable[Sizes, Made]) -> Callable[Sizes, Made]:
     """Gives the last few shapes again, unless they are large, instead of making them anew: shapes never change."""
-    last: Any = lru_cache(maxsize=4)(make)
+    last: Any = lru_cache(maxsize=MOST_KEPT)(make)
 
     @wraps(make)
     def shape(*given: Sizes.args, **named: Sizes.kwargs) -> Made:

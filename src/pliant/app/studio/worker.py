@@ -22,6 +22,8 @@ log = logging.getLogger("pliant.app.studio")
 
 GLANCE = 0.01
 """Seconds after which waiting background work looks for requests."""
+QUIET_TIME = 0.12
+"""Seconds without a newer request after which what is shown is worth refining."""
 
 
 class StoppedError(Exception):
@@ -49,8 +51,9 @@ class Job:
         self.dropped = self.dropped or drop
         self._replaced.set()
 
-    def settled(self, seconds: float = 0.12) -> bool:
-        """Wait for a newer request; whether there was none, so that it is worth refining what is shown."""
+    def settled(self, seconds: float | None = None) -> bool:
+        """Wait for a newer request, by default `QUIET_TIME`; whether there was none."""
+        seconds = QUIET_TIME if seconds is None else seconds
         if self.serve is None:
             return not self._replaced.wait(seconds)
         end = time.monotonic() + seconds

@@ -384,7 +384,7 @@ class ElasticPanel(Panel):
             or np.abs(step).max() > SAME_ROTATION * self.desk.stage.half
         ):
             own = rotations.multiply(rotations.inverse(above), rotation)
-            key = rotated(self.draft.set_key(self.time, self.pose), skeleton.names[j], own)
+            key = rotated(self.draft.set_key(self.frames.frame, self.frames.fps, self.pose), skeleton.names[j], own)
             self._pose_by(key, np.array(key.get("move", [0.0, 0.0, 0.0])) + step)
         elif phase == "end":
             self.changed()
@@ -411,13 +411,13 @@ class ElasticPanel(Panel):
     def straighten(self) -> None:
         """The chosen joint as at rest against its parent."""
         pose = self._posed
-        key = self.draft.set_key(self.time, pose)
+        key = self.draft.set_key(self.frames.frame, self.frames.fps, pose)
         name = pose.skeleton.names[self.joint]
         self._pose_by(rotated(key, name, rotations.IDENTITY), np.array(key.get("move", [0.0, 0.0, 0.0])))
 
     def to_rest(self) -> None:
         """All joints as at rest."""
-        key = self.draft.set_key(self.time, self._posed)
+        key = self.draft.set_key(self.frames.frame, self.frames.fps, self._posed)
         self._pose_by({"time": key["time"]}, np.zeros(3))
 
     @property
@@ -460,7 +460,7 @@ class ElasticPanel(Panel):
 
     def set_key(self) -> None:
         """Keep the pose at the timeline's time."""
-        self.draft.set_key(self.time, self._posed)
+        self.draft.set_key(self.frames.frame, self.frames.fps, self._posed)
         self.changed()
 
     def add_pose(self) -> None:
@@ -475,13 +475,13 @@ class ElasticPanel(Panel):
 
     def remove_key(self, frame: int) -> None:
         """See `pliant.app.studio.timeline.KeyEditor`."""
-        if not self.draft.remove_key(frame / self.frames.fps):
+        if not self.draft.remove_key(frame, self.frames.fps):
             raise InputError(f"no key is at frame {frame}; go to one of those that the timeline shows")
         self.changed()
 
     def move_key(self, frame: int, to: int, *, copy: bool = False) -> None:
         """See `pliant.app.studio.timeline.KeyEditor`."""
-        if self.draft.move_key(frame / self.frames.fps, to / self.frames.fps, copy=copy):
+        if self.draft.move_key(frame, to, self.frames.fps, copy=copy):
             self._goal = to / self.frames.fps
             self.changed()
 

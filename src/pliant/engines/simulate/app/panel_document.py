@@ -17,7 +17,6 @@ from numpy.typing import ArrayLike
 
 from pliant.app.studio.desk import Document
 from pliant.core import rotations
-from pliant.core.clips import DEFAULT_FPS
 from pliant.core.skeleton import Skeleton, SkeletonPose
 from pliant.engines.simulate.options import idle
 
@@ -89,17 +88,16 @@ class Draft:
 
     # Poses
 
-    def key_at(self, time: float) -> PoseKey | None:
-        """The key at a time, within half a frame."""
-        near = 0.5 / (self.fps or DEFAULT_FPS)
-        found = [key for key in self.keys if abs(key.get("time", 0.0) - time) < near]
-        return min(found, key=lambda key: abs(key.get("time", 0.0) - time)) if found else None
+    def key_at(self, frame: int, fps: float) -> PoseKey | None:
+        """The key that a timeline shows at a frame: of several, the one nearest to it."""
+        found = [key for key in self.keys if round(key.get("time", 0.0) * fps) == frame]
+        return min(found, key=lambda key: abs(key.get("time", 0.0) * fps - frame)) if found else None
 
-    def set_key(self, time: float, pose: SkeletonPose) -> PoseKey:
-        """A copy of the key at a time; if there was none, it is made from the pose there. `keep` it when changed."""
-        known = self.key_at(time)
+    def set_key(self, frame: int, fps: float, pose: SkeletonPose) -> PoseKey:
+        """A copy of the key at a frame; if there was none, it is made from the pose there. `keep` it when changed."""
+        known = self.key_at(frame, fps)
         if known is None:
-            known = {"time": significant(time)[0]} | pose_table(pose)
+            known = {"time": significant(frame / fps)[0]} | pose_table(pose)
             self.keep(known)
         return copy.deepcopy(known)
 
@@ -108,9 +106,9 @@ class Draft:
         others = [other for other in self.keys if other.get("time", 0.0) != key.get("time", 0.0)]
         self.keys = sorted([*others, key], key=lambda one: one.get("time", 0.0))
 
-    def remove_key(self, time: float) -> bool:
-        """Take the key at a time away; whether there was one. One at the beginning goes back to rest instead."""
-        known = self.key_at(time)
+    def remove_key(self, frame: int, fps: float) -> bool:
+        """Take the key at a frame away; whether there was one. One at the beginning goes back to rest instead."""
+        known = self.key_at(frame, fps)
         if known is None:
             return False
         self.keys = [key for key in self.keys if key is not known]
@@ -118,14 +116,14 @@ class Draft:
             self.keys = [{"time": 0.0}, *self.keys]
         return True
 
-    def move_key(self, time: float, to: float, *, copy: bool = False) -> bool:
-        """Have the key at a time, or a copy of it, at another; whether there was one. The first key stays."""
-        known, there = self.key_at(time), self.key_at(to)
+    def move_key(self, frame: int, to: int, fps: float, *, copy: bool = False) -> bool:
+        """Have the key at a frame, or a copy of it, at another; whether there was one. The first key stays."""
+        known, there = self.key_at(frame, fps), self.key_at(to, fps)
         if known is None:
             return False
         moved = known if not copy and known.get("time", 0.0) > 0 else None
         self.keys = [key for key in self.keys if key is not moved and key is not there]
-        self.keep({**known, "time": there.get("time", 0.0) if there is not None else significant(to)[0]})
+        self.keep({**known, "time": there.get("time", 0.0) if there is not None else significant(to / fps)[0]})
         return True
 
     def shake(self, by: ArrayLike) -> None:
