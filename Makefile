@@ -44,10 +44,11 @@ clean:
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
-# One stamp an extra, renewed when the dependencies change. Of what tests import, bytecode is made as they do.
+# One stamp an extra, renewed when the dependencies change. Of what tests import, bytecode is made as they do. Kernels
+# are compiled while pip downloads; where there is no compiler, pip brings one.
 $(VENV)/.%: $(BIN)/python pyproject.toml
-	$(BIN)/pip install --quiet --disable-pip-version-check $(if $(filter test,$*),--no-compile) --editable ".[$*]"
-	@touch $@
+	@$(BIN)/python src/pliant/native/build.py --stale 2>/dev/null & \
+	$(BIN)/pip install --quiet --disable-pip-version-check $(if $(filter test,$*),--no-compile) --editable ".[$*]" && wait && touch $@
 
 # Wheel and source, checked.
 dist: $(VENV)/.dist

@@ -21,7 +21,8 @@ class KernelHook(BuildHookInterface):  # type: ignore[type-arg]
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         maker = self._maker()
         try:
-            maker.build_library()
+            if version != "editable" or maker.is_stale():
+                maker.build_library()
         except maker.NoCompilerError as error:
             self.app.abort(str(error))
         platform = next(tag for tag in platform_tags() if not tag.startswith(("manylinux", "musllinux")))

@@ -127,4 +127,7 @@ def _run(command: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    build_library(CHECKED if "--checked" in sys.argv else LIBRARY, checked="--checked" in sys.argv)
+    checked = "--checked" in sys.argv
+    wanted = CHECKED if checked else LIBRARY
+    if "--stale" not in sys.argv or is_stale(wanted):
+        build_library(wanted, checked=checked)

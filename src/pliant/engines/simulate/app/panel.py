@@ -265,11 +265,6 @@ class ElasticPanel(Panel):
         pose: SkeletonPose = self._poses[min(frame, len(self._poses) - 1)]
         return pose
 
-    @property
-    def time(self) -> float:
-        """Seconds at the timeline's frame."""
-        return self.frames.frame / self.frames.fps
-
     # Solving
 
     def _swing(self, job: Job, document: Document, scene: ElasticScene, body: ElasticBody) -> bool:
