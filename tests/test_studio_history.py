@@ -330,18 +330,29 @@ def test_a_history_is_bounded_and_names_what_differs() -> None:
 # Objects
 
 
+def placed(one: Any, at: Any) -> None:
+    """Type where the selection is to be."""
+    one.do("place", at, one.session.page.state["selection"]["angles"] or [0.0, 0.0, 0.0])
+
+
+def visible_handles(one: Any) -> list[str]:
+    return [node.name for node in one.client.scene.nodes.values() if node.kind == "transform_controls" and node.visible]
+
+
 def test_obstacles_are_placed_by_numbers_and_deleted_by_a_key(window: Any) -> None:
     one = window(HAND)
     one.press("Add a ball")
     one.press("Add a box")
-    middle = one.client.gui["Middle"]
+    page = one.session.page.state
+    assert page["objects"] == [["/blend/obstacle 1/handle", "Ball 1"], ["/blend/obstacle 2/handle", "Box 2"]]
     one.drag("/blend/obstacle 2/handle", [0.0, -0.3, 0.0])
-    np.testing.assert_allclose(middle.value, one.panel.obstacles.shown[1].solid.middle)
-    middle.set((0.0, 0.0, 3.0))
-    one.rest()
+    np.testing.assert_allclose(page["selection"]["at"], one.panel.obstacles.shown[1].solid.middle, rtol=1e-6)
+    placed(one, [0.0, 0.0, 3.0])
     assert one.panel.document()["obstacles"][1]["what"].startswith("box:0.0,0.0,3.0,")
     handle = one.client.scene["/blend/obstacle 2/handle"]
     np.testing.assert_allclose(handle.position, one.session.stage.shown([0.0, 0.0, 3.0]))
+    placed(one, [float("nan"), 0.0, 3.0])
+    assert one.panel.document()["obstacles"][1]["what"].startswith("box:0.0,0.0,3.0,")
     one.do("remove")
     assert [table["what"].partition(":")[0] for table in one.panel.document()["obstacles"]] == ["sphere"]
     one.do("remove")  # nothing is chosen any more
@@ -350,17 +361,49 @@ def test_obstacles_are_placed_by_numbers_and_deleted_by_a_key(window: Any) -> No
     assert len(one.panel.document()["obstacles"]) == 2
 
 
+def test_one_handle_is_seen_at_a_time_and_objects_are_dragged_themselves(window: Any) -> None:
+    one = window(HAND)
+    one.press("Add a ball")
+    one.press("Add a rod")
+    assert visible_handles(one) == ["/blend/obstacle 2/handle"]
+    one.client.scene["/blend/obstacle 1/shape"].click([0.0, -3.0, 0.0], [0.0, 1.0, 0.0])
+    assert visible_handles(one) == ["/blend/obstacle 1/handle"]
+    before = one.panel.obstacles.shown[1].solid.middle
+    grabbed = one.session.stage.shown(np.add(before, [0.0, 0.0, 0.01]))
+    for phase in ("start", "update", "end"):
+        one.client.scene["/blend/obstacle 2/shape"].pull(grabbed, np.add(grabbed, [0.1, 0.0, 0.0]), phase=phase)
+    one.rest()
+    half = one.session.stage.half
+    np.testing.assert_allclose(one.panel.obstacles.shown[1].solid.middle, np.add(before, [0.1 * half, 0.0, 0.0]))
+    assert visible_handles(one) == ["/blend/obstacle 2/handle"]
+    one.do("select", "/blend/obstacle 1/handle")
+    assert visible_handles(one) == ["/blend/obstacle 1/handle"]
+    assert one.session.page.state["selection"]["angles"] is None  # a ball looks the same however it is turned
+
+
 def test_points_are_placed_by_numbers_and_deleted_by_a_key(window: Any) -> None:
     one = window(BAR)
-    one.client.gui["Chosen"].set("Point 3")
-    one.rest()
-    field = one.client.gui["Goes to"]
-    assert (field.visible, field.value) == (True, (0.42, 0.59, 0.05))
+    page = one.session.page.state
+    one.do("select", "/cage/controls/positions/2")
+    assert page["selection"]["at"] == [0.42, 0.59, 0.05]
+    assert one.client.gui["Chosen"].value == "Point 3"
     one.drag("/cage/controls/positions/2", [0.0, 0.0, 0.2])
-    assert list(field.value) == one.panel.document()["positions"][2]["to"]
-    one.set("Goes to", (0.4, 0.7, 0.1))
+    assert page["selection"]["at"] == pytest.approx(one.panel.document()["positions"][2]["to"], rel=1e-5)
+    before = one.panel.document()["positions"][2]["to"]
+    placed(one, [0.4, 0.7, 0.1])
     assert one.panel.document()["positions"][2]["to"] == [0.4, 0.7, 0.1]
+    assert visible_handles(one) == ["/cage/controls/positions/2"]
     one.do("undo")
-    assert one.panel.document()["positions"][2]["to"] == list(field.value)
+    assert one.panel.document()["positions"][2]["to"] == before
     one.do("remove")
     assert len(one.panel.document()["positions"]) == 2
+
+
+def test_bones_are_turned_by_numbers(window: Any) -> None:
+    one = window(TENTACLE)
+    one.do("place", [0.0, 0.0, 0.0], [0.0, 0.0, 30.0])
+    assert one.session.page.state["selection"]["angles"] == pytest.approx([0.0, 0.0, 30.0], abs=1e-4)
+    _, orientations = one.panel.pose.world()
+    rest = one.panel.pose.skeleton.rest_world[1]
+    turn = rotations.multiply(orientations[one.panel.joint], rotations.inverse(rest[one.panel.joint]))
+    np.testing.assert_allclose(np.abs(turn @ rotations.from_euler(np.radians([0.0, 0.0, 30.0]), "XYZ")), 1.0)

@@ -11,7 +11,6 @@ import numpy as np
 
 from pliant.app.studio.desk import Desk, Document
 from pliant.app.studio.viewport import OBSTACLE_COLOR, Drawn, Phase
-from pliant.app.studio.widgets import Widgets, slider_step
 from pliant.contact import Box, Capsule, HalfSpace, MovingObstacle, Obstacle, Sphere, parse_obstacle
 from pliant.contact.obstacles import DeformingObstacle
 from pliant.contact.solids import across
@@ -44,8 +43,6 @@ class Shown:
     node: str
     drawn: Drawn
     folder: Any = None
-    position: Any = None
-    """The widget that shows where its middle is."""
 
     def at(self, frame: float) -> Obstacle:
         """The obstacle at a frame."""
@@ -70,8 +67,6 @@ class Obstacles:
     def __init__(self, desk: Desk, node: str, changed: Callable[[], None]) -> None:
         self.desk, self._node, self._changed = desk, node, changed
         self.shown: list[Shown] = []
-        self._widgets = Widgets(desk)
-        self._selected: Shown | None = None
         self._count = 0
         self._box: tuple[Floats, Floats] = np.zeros(3), np.zeros(3)
         self._buttons = []
@@ -147,19 +142,13 @@ class Obstacles:
         aside = (-1) ** number * ((number + 1) // 2)
         solid = made(kind, (low + high) / 2 + (depth + 1.4 * size) * front + 3 * size * aside * side, size)
         self._show({"what": name_of(solid)}, solid, None)
-        self._selected = self.shown[-1]
-        self.desk.hint(f"**Drag the {OBSTACLE_LABELS[kind].lower()}'s arrows** into the shape: it gives way.")
+        self.desk.hint(f"**Drag the {OBSTACLE_LABELS[kind].lower()}** or its arrows into the shape: it gives way.")
         self._changed()
 
     def remove(self, one: Shown) -> None:
         """Remove one of them."""
         self._take_away(one)
         self._changed()
-
-    def remove_selected(self) -> None:
-        """Remove the one that was added or changed last, if it is still there."""
-        if self._selected in self.shown:
-            self.remove(self._selected)
 
     def _take_away(self, one: Shown) -> None:
         self.shown.remove(one)
@@ -177,9 +166,26 @@ class Obstacles:
             one.folder = self.desk.gui.add_folder(f"{label} {self._count}")
             with one.folder:
                 self._build(one)
-        if solid is not None:
-            stage.handle(f"{node}/handle", solid.middle, partial(self._dragged, one), rotates=can_rotate(solid))
         self.shown.append(one)
+        if solid is not None:
+            self._make_handle(one, solid, f"{label} {self._count}")
+
+    def _make_handle(self, one: Shown, solid: Obstacle, title: str) -> None:
+        """Have it dragged by a handle, or itself."""
+        stage, name, grabbed = self.desk.stage, f"{one.node}/handle", [solid.middle]
+        remove = partial(self.remove, one)
+        stage.handle(
+            name, solid.middle, partial(self._dragged, one), title=title, rotates=can_rotate(solid), remove=remove
+        )
+
+        def pulled(start: Floats, end: Floats, phase: Phase) -> None:
+            if phase == "start":
+                stage.selection.select(name)
+                grabbed[0] = self._solid(one).middle
+            self._place(one, grabbed[0] + end - start)
+
+        one.drawn.on_click(lambda start, direction: stage.selection.select(name))
+        one.drawn.on_drag(pulled, modifier=None)
 
     def _build(self, one: Shown) -> None:
         gui, solid = self.desk.gui, one.solid
@@ -187,22 +193,17 @@ class Obstacles:
             share = float(np.clip(round(100 * size_of(solid) / self.diagonal, 1), *SIZE_RANGE))
             size = gui.add_slider("Size in % of the shape", *SIZE_RANGE, 0.5, share)
             self.desk.on(size, lambda: self._move(one, resized(self._solid(one), size.value / 100 * self.diagonal)))
-        if solid is not None:
-            hint = "Where its middle is, in the units of the file"
-            middle, step = tuple(float(x) for x in solid.middle), slider_step(0.0, self.diagonal)
-            one.position = gui.add_vector3("Middle", middle, step=step, hint=hint)
-            self._widgets.on(one.position, partial(self._placed, one))
-        elif solid is None:
+        if solid is None:
             gui.add_markdown(str(one.given["what"]).rpartition("/")[2] + " stays as the scene has it.")
         self.desk.on(gui.add_button("Remove it"), lambda: self.remove(one))
 
     def _dragged(self, one: Shown, position: Floats, rotation: Floats, phase: Phase) -> None:
         self._move(one, dragged(self._solid(one), position, rotation))
 
-    def _placed(self, one: Shown, at: tuple[float, ...]) -> None:
-        """Its middle was typed."""
+    def _place(self, one: Shown, at: Floats) -> None:
+        """Have its middle somewhere else."""
         solid = self._solid(one)
-        self._move(one, solid.moved(rotations.IDENTITY, np.subtract(at, solid.middle)))
+        self._move(one, solid.moved(rotations.IDENTITY, at - solid.middle))
         self.desk.stage.move(f"{one.node}/handle", at)
 
     def _solid(self, one: Shown) -> Obstacle:
@@ -211,8 +212,7 @@ class Obstacles:
 
     def _move(self, one: Shown, solid: Obstacle) -> None:
         if one in self.shown:  # or it has just been removed
-            one.solid, self._selected = solid, one
-            self._widgets.show(one.position, tuple(float(x) for x in solid.middle))
+            one.solid = solid
             one.drawn.move(skin(solid, self.diagonal).points)
             self._changed()
 

@@ -26,7 +26,6 @@ from pliant.app.studio.history import State
 from pliant.app.studio.viewport import Drawn
 from pliant.app.studio.widgets import OptionWidget, Widgets
 from pliant.app.studio.worker import Job, StoppedError
-from pliant.core.clips import DEFAULT_FPS
 from pliant.core.options import Option, Options
 from pliant.core.topology import Floats
 from pliant.engines.registry import ENGINES
@@ -57,9 +56,18 @@ class ClipFrames:
         self._job: Job | None = None
         self.solved: dict[int, Any] = {}
         """By number."""
-        self.count, self.fps = 1, DEFAULT_FPS
         self.watched = False
         """Whether the clip plays as soon as it is solved."""
+
+    @property
+    def count(self) -> int:
+        """The timeline's, so that none of its threads draws a frame of a longer clip that was there before."""
+        return self._desk.timeline.count
+
+    @property
+    def fps(self) -> float:
+        """The timeline's."""
+        return self._desk.timeline.fps
 
     @property
     def frame(self) -> int:
@@ -69,7 +77,6 @@ class ClipFrames:
     def resize(self, count: int, fps: float, *, frame: int | None = None) -> None:
         """Have so many frames on the timeline; frame: where to go, if not to stay."""
         if frame is not None or (count, fps) != (self.count, self.fps):
-            self.count, self.fps = count, fps
             stays = self._desk.timeline.frame if frame is None else frame
             self._desk.timeline.show(count, fps, self._draw, frame=min(stays, count - 1))
 
@@ -164,7 +171,8 @@ class Panel:
         return self._document["engine"] == document["engine"] and self._document.get(key) == document.get(key)
 
     def remove_selected(self) -> None:
-        """Remove what was chosen or dragged last, if that can be removed."""
+        """Remove what is selected, if that can be removed."""
+        self.desk.stage.selection.delete()
 
     # What an engine has of its own
 

@@ -172,7 +172,7 @@ class Session:
             if not scope.closed:
                 self.fail(error)
 
-        self.stage = Viewport(scope, fail, self.style)
+        self.stage = Viewport(scope, fail, self.style, self.page.show)
         self.timeline = scope.own(Timeline(self.page, self.stage.hear, fail))
         hint, say = scope.guard(self.hint), scope.guard(self.say)
         return Desk(
@@ -455,6 +455,8 @@ class Session:
             look=self._hear(lambda given: self._look_again()),
             open=self._hear(lambda given: self.open(self.folders.to_read(str(given[0])))),
             remove=self._hear(lambda given: None if self.panel is None else self.panel.remove_selected()),
+            select=self._hear(lambda given: self.stage.selection.select(str(given[0]), by_hand=True)),
+            place=self._hear(lambda given: self.stage.selection.place(given[0], given[1])),
         )
 
     def _look_again(self) -> None:

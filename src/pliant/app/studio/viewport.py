@@ -12,11 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from pliant.app.studio.scope import Scope, hear
+from pliant.app.studio.selection import Movable, Moved, Phase as Phase, Selection
 from pliant.core.normals import vertex_normals
 from pliant.core.rotations import between, inverse, multiply, rotate
 from pliant.core.shapes import Mesh, PointCloud, Shape, TetMesh, bounding_diagonal
@@ -27,7 +28,6 @@ from pliant.io.gltf.build import ARRAY_BUFFER, INDICES, Builder
 from pliant.render.parts import vertex_colors
 
 RGB = tuple[int, int, int]
-Phase = Literal["start", "update", "end"]
 
 SHAPE_COLOR: RGB = (222, 189, 160)
 GHOST_COLOR: RGB = (110, 150, 200)
@@ -70,15 +70,23 @@ class ViewStyle:
 
 
 class Viewport:
-    """What is seen of one open scene. failed: called with what a callback raised. style: the window's."""
+    """What is seen of one open scene. failed: called with what a callback raised. style: the window's. tell: shows what
+    is selected on the page."""
 
-    def __init__(self, scope: Scope, failed: Callable[[Exception], None], style: ViewStyle | None = None) -> None:
+    def __init__(
+        self,
+        scope: Scope,
+        failed: Callable[[Exception], None],
+        style: ViewStyle | None = None,
+        tell: Callable[..., None] = lambda **state: None,
+    ) -> None:
         self._scene, self._scope, self._failed, self.style = scope.scene, scope, failed, style or ViewStyle()
         self._shapes: dict[str, Drawn] = {}
         self.middle: Floats = np.zeros(3)
         self.half = 1.0
         self._upright: Floats = Y_UP
         self._nodes: dict[str, Any] = {}
+        self.selection = Selection(tell, self.move)
         self._scene.configure_default_lights(True, cast_shadow=True)
 
     # Where things are
@@ -225,14 +233,18 @@ class Viewport:
         self,
         name: str,
         at: Any,
-        moved: Callable[[Floats, Floats, Phase], None],
+        moved: Moved,
         *,
+        title: str,
         rotation: Any = (1.0, 0.0, 0.0, 0.0),
         moves: bool = True,
         rotates: bool = False,
         scale: float = HANDLE_SCALE,
+        select: bool = True,
+        chosen: Callable[[], None] | None = None,
+        remove: Callable[[], None] | None = None,
     ) -> Any:
-        """A handle to drag; `moved` gets its position and rotation (w, x, y, z) in the world, and the phase."""
+        """A handle to drag, seen while it is selected; see `Movable`."""
         limits = ((-1e6, 1e6),) * 3
         gizmo = self._scene.add_transform_controls(
             name, scale=scale, disable_axes=not moves, disable_sliders=not moves, disable_rotations=not rotates,
@@ -241,10 +253,17 @@ class Viewport:
         )  # fmt: skip
 
         def heard(event: Any) -> None:
-            moved(self.world(event.target.position), self.world_rotation(event.target.wxyz), event.phase)
+            at, rotation = self.world(event.target.position), self.world_rotation(event.target.wxyz)
+            if name != self.selection.name:
+                self.selection.select(name)
+            self.selection.follow(name, at, rotation)
+            moved(at, rotation, event.phase)
 
         gizmo.on_update(self.hear(heard))
-        return self._keep(name, gizmo)
+        self._keep(name, gizmo)
+        movable = Movable(title, gizmo, moved, np.array(at), np.array(rotation), moves, rotates, chosen, remove)
+        self.selection.add(name, movable, select=select)
+        return gizmo
 
     def move(self, name: str, at: Any, rotation: Any = None) -> None:
         """Move something, if it is there."""
@@ -254,6 +273,8 @@ class Viewport:
         node.position = self.shown(at)
         if rotation is not None:
             node.wxyz = self.shown_rotation(rotation)
+        if name in self.selection.movables:
+            self.selection.follow(name, np.asarray(at), rotation)
 
     def has(self, name: str) -> bool:
         """Whether there is something of this name."""
@@ -262,7 +283,9 @@ class Viewport:
     def show(self, name: str, visible: bool) -> None:
         """Show or hide something that is there."""
         node = self._nodes.get(name)
-        if node is not None:
+        if name in self.selection.movables:
+            self.selection.allow(name, visible)
+        elif node is not None:
             node.visible = visible
 
     def remove(self, name: str) -> None:
@@ -271,6 +294,7 @@ class Viewport:
             if known == name or known.startswith(f"{name}/"):
                 node = self._nodes.pop(known, None)
                 self._shapes.pop(known, None)
+                self.selection.drop(known)
                 if node is not None:  # or another thread has taken it away
                     node.remove()
 

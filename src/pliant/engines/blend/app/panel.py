@@ -516,10 +516,6 @@ class BlendPanel(Panel):
 
     # Further files
 
-    def remove_selected(self) -> None:
-        """See `pliant.app.studio.panel.Panel`."""
-        self.obstacles.remove_selected()
-
     def take(self, file: Path) -> bool:
         """See `pliant.app.studio.panel.Panel`: a further shape, or weights."""
         try:

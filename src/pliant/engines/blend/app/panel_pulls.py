@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -92,6 +93,8 @@ class PullHandles:
 
     def release(self, vertex: int) -> None:
         """Let go of one."""
+        if vertex == self._chosen:
+            self._unmark_chosen()
         self._forget(vertex)
         self._changed()
 
@@ -150,9 +153,13 @@ class PullHandles:
             if vertex == self._grabbed:
                 stage.move(f"{name}/handle", position)
             return
-        stage.ball(f"{name}/ball", position, self.radius, color=HANDLE_COLOR)
+        ball = stage.ball(f"{name}/ball", position, self.radius, color=HANDLE_COLOR)
         if moves:
-            stage.handle(f"{name}/handle", position, lambda at, rotation, phase: self._pull(vertex, at), scale=0.2)
+            stage.handle(
+                f"{name}/handle", position, lambda at, rotation, phase: self._pull(vertex, at), scale=0.2,
+                title=f"Pull at {vertex}", remove=partial(self.release, vertex),
+            )  # fmt: skip
+            ball.on_click(stage.hear(lambda event: stage.selection.select(f"{name}/handle")))
 
     def _unmark_chosen(self) -> None:
         if self._chosen is not None:

@@ -128,10 +128,6 @@ class ElasticPanel(Panel):
         self.changed()
         return True
 
-    def remove_selected(self) -> None:
-        """See `pliant.app.studio.panel.Panel`."""
-        self.obstacles.remove_selected()
-
     def take(self, file: Path) -> bool:
         """Bones or a motion from a file."""
         if not file.is_file() or file.suffix.lower() not in BY_SUFFIX:
@@ -349,6 +345,7 @@ class ElasticPanel(Panel):
         with self.drawing():
             joint = self.pose.skeleton.index(name)
             if joint == self.joint and not anew:
+                self.desk.stage.selection.select(GIZMO)
                 return
             self.joint = joint
             self.poses.name_joints(self.pose.skeleton.names, name)
@@ -356,7 +353,7 @@ class ElasticPanel(Panel):
             root = bool(self.pose.skeleton.parents[joint] < 0)
             self.desk.stage.remove(GIZMO)
             at, shown = positions[joint], {"rotation": orientations[joint], "moves": root, "rotates": True}
-            self.desk.stage.handle(GIZMO, at, self._rotated, scale=GIZMO_SCALE, **shown)
+            self.desk.stage.handle(GIZMO, at, self._rotated, title=name, scale=GIZMO_SCALE, **shown)
             self._show_gizmo()
             self.show_bones()
 

@@ -168,12 +168,6 @@ class CagePanel(Panel):
         if documents.by_hand(self._document):
             self.remove()
 
-    def move_to(self, at: tuple[float, ...]) -> None:
-        """Have the chosen point go to a position."""
-        which = self._chosen
-        if which is not None and which.kind == "positions":
-            self._change(lambda document: documents.moved(document, which.number, [float(x) for x in at]))
-
     def remove_all(self) -> None:
         """Remove all controls, but for those a shape without any gets."""
         shape = self._target
@@ -258,7 +252,6 @@ class CagePanel(Panel):
         if which.kind == "positions":
             to = documents.rounded(position, bounding_diagonal(self._target.points))
             self._change(lambda document: documents.moved(document, which.number, to))
-            self.controls.show_position(to)
         else:
             self._change(lambda document: documents.rotated(document, which.number, rotation))
 

@@ -7,6 +7,7 @@ controls have rings. Only the window's worker draws here.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -62,6 +63,8 @@ class ControlNodes:
         goals = np.array([c.to for c in scene.positions]).reshape(-1, 3)
         ends = now[gradients + points :].reshape(-1, 2, 3)
         self._handles(scene, now[:gradients], goals)
+        if chosen is not None:
+            self._stage.selection.select(handle_name(chosen))
         self._threads(now[gradients : gradients + points], goals)
         self._bars(ends)
         self._balls(
@@ -101,7 +104,7 @@ class ControlNodes:
             self._handle(Chosen("positions", k), point, rotations.IDENTITY, anew)
 
     def _handle(self, which: Chosen, point: Floats, rotation: Floats, anew: bool) -> None:
-        name = f"{CONTROL_NODES}/{which.kind}/{which.number}"
+        name = handle_name(which)
         if not anew:
             if which != self.dragged:
                 self._stage.move(name, point, rotation)
@@ -112,7 +115,10 @@ class ControlNodes:
             self._dragged(which, position, rotation, phase)
 
         rotates = which.kind == "gradients"
-        self._stage.handle(name, point, moved, rotation=rotation, moves=not rotates, rotates=rotates, scale=HANDLE_SIZE)
+        self._stage.handle(
+            name, point, moved, title=which.label, rotation=rotation, moves=not rotates, rotates=rotates,
+            scale=HANDLE_SIZE, select=False, chosen=partial(self._choose, which),
+        )  # fmt: skip
 
     def _threads(self, reached: Floats, goals: Floats) -> None:
         if len(goals):
@@ -143,6 +149,11 @@ class ControlNodes:
         found = self.at(start, self._stage.world(np.add(event.ray_origin, event.ray_direction)) - start)
         if found is not None:
             self._choose(found)
+
+
+def handle_name(which: Chosen) -> str:
+    """What the stage calls a control's handle."""
+    return f"{CONTROL_NODES}/{which.kind}/{which.number}"
 
 
 def point_hit(drawn: Drawn, start: Floats, direction: Floats) -> tuple[RestPoint, float] | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pliant.app.studio.desk import Document
@@ -70,11 +69,6 @@ class CageWidgets:
         names = tuple(self._listed) or ("(none)",)
         self._widgets.show(self._list, names[0] if chosen is None else chosen.label, names)
         self._show_stretch(document["gradients"][chosen.number] if chosen and chosen.kind == "gradients" else None)
-        point = document["positions"][chosen.number] if chosen and chosen.kind == "positions" else {}
-        at = point.get("to", point.get("at"))
-        self._position.visible = isinstance(at, list)
-        if isinstance(at, list):
-            self.show_position(at)
         self._rest.disabled = self._remove.disabled = chosen is None
         self._widgets.show(self._frames, document.get("frames", 1))
         self._show_motion(document)
@@ -90,11 +84,6 @@ class CageWidgets:
         if factor is not None:
             self._widgets.show(self._stretch, round(factor, 2))
 
-    def show_position(self, at: Sequence[float]) -> None:
-        """Where the chosen point goes."""
-        self._position.visible = True
-        self._widgets.show(self._position, tuple(float(x) for x in at))
-
     def show_pieces(self, text: str) -> None:
         """Say which piece of the motion moves what."""
         self._pieces.content = text
@@ -109,9 +98,6 @@ class CageWidgets:
             hint="How many times larger the shape gets here.",
         )  # fmt: skip
         self._uneven = gui.add_markdown(UNEVEN, visible=False)
-        self._position = gui.add_vector3(
-            "Goes to", (0.0, 0.0, 0.0), step=1e-4, visible=False, hint="Where the point goes, in the units of the file."
-        )
         button = self._widgets.button
         self._rest = button("Reset it", self._panel.reset, hint="Back to how the shape is at rest here.")
         self._remove = button("Remove it", self._panel.remove)
@@ -122,7 +108,6 @@ class CageWidgets:
         )  # fmt: skip
         self._widgets.on(self._list, self._choose)
         self._widgets.on(self._stretch, self._panel.stretch)
-        self._widgets.on(self._position, self._panel.move_to)
         self._widgets.on(self._frames, lambda count: self._panel.set_frames(int(count)))
 
     def _choose(self, label: str) -> None:
