@@ -127,7 +127,7 @@ def test_a_rig_with_a_clip_of_its_own_shows_that(window: Any, tmp_path: Path) ->
 
 def test_what_is_seen_first_is_the_clip_through_all_shapes(window: Any) -> None:
     shown = window(HAND)
-    assert "Drag a slider" in shown.session._hint.content
+    assert "Drag a slider" in shown.session.page.state["hint"]
     clip = shown.run()
     assert len(clip) == shown.session.timeline.count == 13
     for frame in (0, 4, 7):

@@ -36,7 +36,7 @@ def tentacle(window) -> Window:
 
 def test_a_visitor_sees_a_bone_to_turn_and_the_shape_at_rest(tentacle):
     assert tentacle.client.scene[TURN].visible
-    assert "ring" in tentacle.session._hint.content
+    assert "ring" in tentacle.session.page.state["hint"]
     assert tentacle.widget("Bone").value in SKELETON.names
     assert np.array_equal(tentacle.points, tentacle.run().points[0])
 

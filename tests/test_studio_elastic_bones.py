@@ -84,7 +84,7 @@ def test_clicks_that_miss_add_nothing(tentacle):
     before = tentacle.document
     tentacle.click([0, 100, 5], [0, 0, -1])
     assert tentacle.document == before
-    assert "did not go through" in tentacle.session._hint.content
+    assert "did not go through" in tentacle.session.page.state["hint"]
 
 
 @pytest.mark.slow

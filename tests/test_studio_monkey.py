@@ -20,7 +20,7 @@ from test_studio_history import BAR, HAND, TENTACLE
 
 SCENES = {"blend": HAND, "transfer": BAR, "simulate": TENTACLE}
 LEFT_ALONE = {
-    "Work with", "Example", "From the folder", "Open it", "Export the clip", "Stop the export", "Save a picture",
+    "Work with", "Example", "Export the clip", "Stop the export", "Save a picture",
     "Save the scene", "Look from", "Up",
     "Detail", "Not through itself", "Self contact", "On the ground", "Find the bones", "Lattice", "Build a cage",
     "Interior", "Accuracy", "Iterations", "Modes", "Nodes", "Substeps", "Faces", "Margin", "Smoothing",

@@ -42,8 +42,8 @@ def folders(tmp_path: Path) -> Folders:
 
 def test_files_in_the_folder_are_found_and_listed(folders: Folders) -> None:
     assert folders.to_read("mine.obj") == folders.given[0] / "mine.obj"
-    assert "mine.obj" in folders.readable()
-    assert "notes.txt" not in folders.readable()
+    assert ("mine.obj", "mine.obj", False) in folders.listing()
+    assert "notes.txt" not in [label for label, _, _ in folders.listing()]
 
 
 @pytest.mark.parametrize(
@@ -202,8 +202,7 @@ def test_files_that_the_scene_can_use_go_to_its_panel(window: Any) -> None:
 
 
 def test_bad_names_are_told(window: Any) -> None:
-    window.gui["or by name"].set("../secret/key.obj")
-    window.gui["Open it"].press()
+    do(window.session, "open", "../secret/key.obj")
     window.gui["Name"].set("../../out")
     window.gui["Save the scene"].press()
     assert window.session.slow.idle(20)
@@ -326,38 +325,30 @@ def test_a_surface_without_inside_is_shown_in_a_cage(window: Any) -> None:
     assert 'Shown with "Transfer", since "Simulate" cannot use it' in window.client.notes[-1][1]
 
 
-def test_what_was_chosen_last_is_opened_and_remembered(window: Any) -> None:
+def test_files_of_the_folder_are_listed_anew_and_opened(window: Any) -> None:
     bar = {"engine": "blend", "frames": 2, "shapes": {"gallery": "bar", "vertices": 500}}
-    for name in ("one", "two"):
-        write_scene(window.folder / f"{name}.toml", bar)
-    do(window.session, "look")
-    files, typed = window.gui["From the folder"], window.gui["or by name"]
-    assert {"one.toml", "two.toml"} <= set(files.options), "the list follows the folder"
-
-    def opened() -> str:
-        window.gui["Open it"].press()
-        assert window.session.live.idle(20)
-        return str(window.session.page.state["recent"])
-
-    typed.set("one.toml")
-    assert opened() == "one.toml"
-    files.set("two.toml")
-    assert opened() == "two.toml", "not the name that was typed before"
-    typed.set("one.toml")
-    write_scene(window.folder / "three.toml", bar)
-    do(window.session, "look")
-    assert opened() == "one.toml", "which a list that was read again does not forget"
-    do(window.session, "open", "three.toml")
+    page = window.session.page.state
+    do(window.session, "list", "")
+    (window.folder / "deep" / "er").mkdir(parents=True)
+    write_scene(window.folder / "deep" / "er" / "three.toml", bar)
+    do(window.session, "list", "")
+    assert ("deep", "deep", True) in page["listing"]["entries"], "the list follows the folder"
+    do(window.session, "list", str(Path("deep/er")))
+    file = str(Path("deep/er/three.toml"))
+    assert page["listing"]["entries"] == [("..", "deep", True), ("three.toml", file, False)]
+    do(window.session, "open", file)
     assert window.session.live.idle(20)
-    assert window.session.page.state["title"] == "three.toml"
+    assert (page["title"], page["recent"]) == ("three.toml", file)
+    for name in ("../secret", "/", "gone"):
+        do(window.session, "list", name)
+        assert page["listing"]["folder"] == ""
     do(window.session, "open", "../secret/key.obj")
     assert window.client.notes[-1][0] == "That did not work"
 
 
-def test_files_in_folders_below_are_listed(folders: Folders) -> None:
-    (folders.given[0] / "a" / "b").mkdir(parents=True)
-    (folders.given[0] / "a" / "b" / "deep.glb").write_bytes(b"x")
-    assert str(Path("a/b/deep.glb")) in folders.readable()
+def test_what_leads_out_of_the_folders_is_not_listed(folders: Folders) -> None:
+    (folders.given[0] / "out").symlink_to(folders.given[0].parent)
+    assert "out" not in [label for label, _, _ in folders.listing()]
 
 
 def test_a_shape_that_cannot_be_used_leaves_the_scene_as_it_was(window: Any) -> None:

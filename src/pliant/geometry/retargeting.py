@@ -80,6 +80,8 @@ class MappedMotion:
     """From joints of the skeleton to those that they follow; empty if the two skeletons are one."""
     limbs: Retargeted | None = None
     """How limbs were matched, where they were."""
+    joints: tuple[str, ...] = ()
+    """Those of the motion as it was given; none if the two skeletons are one."""
 
 
 def retargeted(
@@ -122,7 +124,8 @@ def retargeted(
                 raise
         pairs = matched_joints(skeleton, motion.skeleton, {**structure, **given})
     moved = _followed(motion, skeleton, pairs, *_frames(motion, skeleton, pairs, up, mesh, body))
-    return MappedMotion(moved, {skeleton.names[j]: motion.skeleton.names[k] for j, k in pairs.items()})
+    followed = {skeleton.names[j]: motion.skeleton.names[k] for j, k in pairs.items()}
+    return MappedMotion(moved, followed, joints=tuple(motion.skeleton.names))
 
 
 def _by_limbs(
@@ -143,7 +146,7 @@ def _by_limbs(
         if missing is None:
             raise
         raise MissingJointsError(f"{missing}; limbs do not match either: {unlike}") from None
-    return MappedMotion(found.motion, found.joint_map(), found)
+    return MappedMotion(found.motion, found.joint_map(), found, tuple(motion.skeleton.names))
 
 
 def _frames(
@@ -216,10 +219,16 @@ class MissingJointsError(InputError):
     """A motion that lacks joints of a skeleton."""
 
 
+def closest_joints(names: Sequence[str], source: Skeleton) -> dict[str, str]:
+    """By joint, the one of a source that is called most like it; "" if none is."""
+    written = {plain(name): name for name in reversed(source.names)}
+    near = {name: get_close_matches(plain(name), list(written), 1, cutoff=0.5) for name in names}
+    return {name: written[found[0]] if found else "" for name, found in near.items()}
+
+
 def _missing_message(missing: Sequence[str], skeleton: Skeleton, source: Skeleton) -> str:
-    written = {plain(name): name for name in source.names}
-    near = {name: get_close_matches(plain(name), list(written), 1, cutoff=0.5) for name in missing}
-    listed = [f"{name} (close: {written[near[name][0]]})" if near[name] else name for name in missing[:JOINTS_NAMED]]
+    near = closest_joints(missing, source)
+    listed = [f"{name} (close: {near[name]})" if near[name] else name for name in missing[:JOINTS_NAMED]]
     more = f", ... ({len(missing)} in all)" if len(missing) > JOINTS_NAMED else ""
     there = ", ".join(source.names[:JOINTS_NAMED]) + (", ..." if len(source) > JOINTS_NAMED else "")
     return (

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,8 +19,7 @@ from pliant.io import BY_SUFFIX
 from pliant.io.sandbox import inside
 
 MOST_LISTED = 500
-DEEPEST_LISTED = 2
-"""Folders below the given ones whose files are listed."""
+"""Files of one folder."""
 LARGEST_UPLOAD = 512 << 20
 """Bytes of one uploaded file, unless another limit is set."""
 MOST_UPLOADS = 8
@@ -78,33 +78,35 @@ class Folders:
             raise FileError(name, "is a link to elsewhere; choose another name")
         return path
 
-    def readable(self) -> list[str]:
-        """Files in the folders that can be opened, by the names to open them with."""
-        found: list[str] = []
-        for folder in self.given:
-            for path in _walk(folder, DEEPEST_LISTED):
-                lower = path.name.lower()
-                if path.suffix.lower() in BY_SUFFIX or lower.endswith((".toml", *ARCHIVES)):
-                    found.append(str(path.relative_to(folder) if folder == self.given[0] else path))
-                    if len(found) == MOST_LISTED:
-                        return found
-        return found
+    def listing(self, name: str = "") -> list[tuple[str, str, bool]]:
+        """What can be opened in a folder: labels, the names that a page gives for them, and whether those are folders.
+
+        Without a name it is that of the first folder given, and the others are listed with it.
+        """
+        folder = self.to_read(name) if name else self.given[0]
+        found = [] if name else [(str(other), str(other), True) for other in self.given[1:]]
+        if name:
+            top = folder in self.given or folder.parent == self.given[0]
+            found.append(("..", "" if top else self._name(folder.parent), True))
+        with suppress(OSError):  # may not be read
+            entries = [entry for entry in folder.iterdir() if not entry.name.startswith(".")]
+            found += [
+                (entry.name, self._name(entry), entry.is_dir())
+                for entry in sorted(entries, key=lambda entry: (not entry.is_dir(), entry.name.lower()))
+                if inside(entry, self.all) and (entry.is_dir() or _can_be_opened(entry))
+            ]
+        return found[:MOST_LISTED]
+
+    def _name(self, path: Path) -> str:
+        """What a page calls a file."""
+        return str(path.relative_to(self.given[0]) if path.is_relative_to(self.given[0]) else path)
 
     def _listed(self) -> str:
         return ", ".join(str(folder) for folder in self.given)
 
 
-def _walk(folder: Path, deep: int) -> Iterator[Path]:
-    """Files of a folder, then those of its folders, without hidden ones."""
-    try:
-        entries = sorted(entry for entry in folder.iterdir() if not entry.name.startswith("."))
-    except OSError:  # may not be read
-        return
-    yield from (entry for entry in entries if entry.is_file())
-    if deep > 0:
-        for entry in entries:
-            if entry.is_dir() and not entry.is_symlink():
-                yield from _walk(entry, deep - 1)
+def _can_be_opened(path: Path) -> bool:
+    return path.suffix.lower() in BY_SUFFIX or path.name.lower().endswith((".toml", *ARCHIVES))
 
 
 def kept_upload(folder: Path, name: str, content: bytes, *, largest: int = LARGEST_UPLOAD) -> Path:

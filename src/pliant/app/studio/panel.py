@@ -131,6 +131,8 @@ class Panel:
     drawn: Drawn
     key_names: Mapping[str, str] = MappingProxyType({})
     """What keys of its states are called in the history; those that come first tell most."""
+    guide: tuple[tuple[str, str], ...] = (("timeline", "Set the options, then **scrub or play** the clip here."),)
+    """The guided start, a step at a time: what to point at (a label of the page, or timeline) and a sentence."""
 
     def __init__(self, desk: Desk, document: Document) -> None:
         self.desk, self._document = desk, copy.deepcopy(document)

@@ -46,6 +46,8 @@ BELOW = 1e15
 EVERYTHING = "All"
 UP_AXES = {"as the shape says": "", "y": "y", "z": "z"}
 """What the page calls the axis that points up."""
+SAVING_STEP = "Save and export", "**Save** the scene, or export the clip. **Ctrl+Z** undoes whatever you did."
+"""Ends every guided start."""
 PAUSE = 0.4
 """Seconds without a change after which what was done is a step of the history."""
 current = threading.local()
@@ -94,11 +96,11 @@ class Session:
 
     def hint(self, text: str) -> None:
         """Say what to do next."""
-        self._hint.content = text
+        self.page.show(hint=text)
 
     def say(self, text: str) -> None:
         """Show the status."""
-        self._status.content = text
+        self.page.show(status=text)
 
     def fail(self, error: Exception) -> None:
         """Say what went wrong, in a sentence."""
@@ -123,7 +125,7 @@ class Session:
             self.client.add_notification(title, body, color=color, auto_close_seconds=seconds)
 
     def _busy(self, lane: str) -> None:
-        self._status.content = "Working ..." if lane else "Ready."
+        self.page.show(status="Working ..." if lane else "Ready.")
         if not lane:
             self.notes.ask("note", lambda job: self.note())
 
@@ -321,8 +323,9 @@ class Session:
     def _show_history(self) -> None:
         history = self.history
         self.page.show(
-            history=history.labels, step=history.at, title=self._title, unsaved=history.unsaved, engine=self.engine
-        )
+            history=history.labels, step=history.at, title=self._title, unsaved=history.unsaved, engine=self.engine,
+            guide=[] if self.panel is None else [*self.panel.guide, SAVING_STEP],
+        )  # fmt: skip
 
     # What it saves
 
@@ -362,8 +365,6 @@ class Session:
         self._set_theme()
         gui.add_html(self.page.mark)
         self._build_page()
-        self._hint = gui.add_markdown("")
-        self._status = gui.add_markdown("Ready.")
         with gui.add_folder("Open", expand_by_default=False):
             self._build_opening(gui, hear)
         titles = tuple(ENGINES[name].title for name in self._panels)
@@ -428,20 +429,6 @@ class Session:
             back.on_click(hear(lambda event: self._begin(lambda: left)))
         example = gui.add_dropdown("Example", tuple(examples()))
         example.on_update(hear(lambda event: self._begin(lambda: document_for(example.value), example.value)))
-        self._files = gui.add_dropdown("From the folder", self._listed())
-        self._chosen = self._files.value
-        self._typed = gui.add_text("or by name", "", hint="A file in the studio's folder, or a pattern: gallop/*.obj")
-        self._files.on_update(hear(lambda event: self._choose(self._files.value)))
-        button = gui.add_button("Open it")
-        button.on_click(hear(lambda event: self.open(self.folders.to_read(self._typed.value or self._files.value))))
-
-    def _choose(self, name: str) -> None:
-        """What was chosen last is opened, not a name that was typed before."""
-        if name != self._chosen:  # or it is the program that lists other files
-            self._chosen, self._typed.value = name, ""
-
-    def _listed(self) -> tuple[str, ...]:
-        return tuple(self.folders.readable()) or ("(no files there)",)
 
     def _build_page(self) -> None:
         """What is done on the studio's own part of the page."""
@@ -452,20 +439,19 @@ class Session:
             go=self._hear(lambda given: self.go(int(given[0]))),
             file=self._hear(lambda given: self._uploaded(*given)),
             too_large=self._hear(lambda given: self.fail(FileError(given[0], problem))),
-            look=self._hear(lambda given: self._look_again()),
+            list=self._hear(lambda given: self._list(str(given[0]))),
             open=self._hear(lambda given: self.open(self.folders.to_read(str(given[0])))),
             remove=self._hear(lambda given: None if self.panel is None else self.panel.remove_selected()),
             select=self._hear(lambda given: self.stage.selection.select(str(given[0]), by_hand=True)),
             place=self._hear(lambda given: self.stage.selection.place(given[0], given[1])),
         )
 
-    def _look_again(self) -> None:
-        """List the files that are in the folder now."""
-        listed = self._listed()
-        if listed != tuple(self._files.options):
-            self._chosen = self._files.value if self._files.value in listed else listed[0]
-            self._files.options = listed
-            self._files.value = self._chosen
+    def _list(self, folder: str) -> None:
+        """Show what is in a folder now."""
+        try:
+            self.page.show(listing={"folder": folder, "entries": self.folders.listing(folder)})
+        except FileError:  # it has gone
+            self.page.show(listing={"folder": "", "entries": self.folders.listing()})
 
     def _uploaded(self, name: str, content: bytes) -> None:
         def work(job: Job) -> None:
@@ -494,7 +480,6 @@ class Session:
     def _saved(self, name: str) -> None:
         def work(job: Job) -> None:
             path = self.save(name)
-            self._look_again()
             self._notify("Saved", f"{path}. Run it with: {shell_command('pliant', 'run', path)}", "green")
 
         self.slow.ask("save", work)

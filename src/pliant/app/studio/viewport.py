@@ -51,8 +51,11 @@ ROD = Mesh(
 """From the origin to 1 along z."""
 
 
-SURFACES = ("smooth", "flat", "wireframe", "the file's colours")
+FILE_COLORS, MATCAP = "the file's colours", "matcap"
+SURFACES = ("smooth", "flat", "wireframe", FILE_COLORS, MATCAP)
 """How shapes can be drawn."""
+OVER, BY_NORMAL = "toon3", "toon5"
+"""Materials of viser's that page.html draws in its own way: over all that is solid, and shaded by the normal alone."""
 CAMERA_SIDES = {"Front": (0.0, -1.0, 0.0), "Side": (1.0, 0.0, 0.0), "Top": (0.0, -1e-3, 1.0)}
 """Where the camera can look from, on the page."""
 FRAME_MARGIN = 1.15
@@ -190,7 +193,8 @@ class Viewport:
         return self._keep(name, made)
 
     def balls(self, name: str, at: Any, radius: float, colors: Any) -> Any:
-        """Balls of one radius at (k, 3), in one or (k, 3) colours; call it again to move or recolour them."""
+        """Balls of one radius at (k, 3), in one or (k, 3) colours, seen through all that is solid; call it again to
+        move or recolour them."""
         positions = self.shown(at).reshape(-1, 3)
         rotations = np.tile([1.0, 0.0, 0.0, 0.0], (len(positions), 1))
         sizes = np.full((len(positions), 3), radius / self.half)
@@ -221,7 +225,7 @@ class Viewport:
         mesh = unit()
         faces = mesh.triangles.astype(np.uint32)
         made = self._scene.add_batched_meshes_simple(
-            name, mesh.points.astype(np.float32), faces, **given, lod="off", flat_shading=mesh is ROD
+            name, mesh.points.astype(np.float32), faces, **given, lod="off", flat_shading=mesh is ROD, material=OVER
         )
         return self._keep(name, made)
 
@@ -372,7 +376,8 @@ class Drawn:
             return
         surface = self.stage.style.surface
         self.handle.wireframe, self.handle.flat_shading = surface == "wireframe", surface == "flat"
-        wanted = surface == SURFACES[3] and isinstance(self.shape, Mesh)
+        self.handle.material = BY_NORMAL if surface == MATCAP else "standard"
+        wanted = surface == FILE_COLORS and isinstance(self.shape, Mesh)
         self._colors = vertex_colors(self.shape) if wanted and isinstance(self.shape, Mesh) else None
         if self._colors is not None:
             self.stage.painted(self._painted, self.points, self.triangles, self._colors)

@@ -64,6 +64,12 @@ class BlendPanel(Panel):
         }
     )  # fmt: skip
 
+    guide = (
+        ("Shapes", "**Drag a slider**: the shape blends, and rotates instead of shrinking."),
+        ("timeline", "**Space** plays the clip; drag here to scrub, **K** sets a key with the sliders as they are."),
+        ("Add a ball", "**Add a ball** and drag it into the shape: it gives way. Or click the shape and pull it."),
+    )
+
     # Setting up
 
     def build(self) -> None:

@@ -21,13 +21,14 @@ from pliant.app.studio.desk import Desk, Document
 from pliant.app.studio.history import State
 from pliant.app.studio.obstacles import Obstacles
 from pliant.app.studio.opening import SHAPE_KINDS, kinds_of
+from pliant.app.studio.pairing import Pairing
 from pliant.app.studio.panel import Panel
 from pliant.app.studio.viewport import Phase
 from pliant.app.studio.worker import Job
 from pliant.core import rotations
-from pliant.core.errors import FileError, InputError
+from pliant.core.errors import InputError
 from pliant.core.options import OBSTACLES_FOLDER, Option
-from pliant.core.skeleton import SkeletonPose
+from pliant.core.skeleton import Skeleton, SkeletonPose
 from pliant.core.topology import Floats
 from pliant.engines.simulate import ElasticBody
 from pliant.engines.simulate.app.panel_bones import (
@@ -46,12 +47,11 @@ from pliant.engines.simulate.app.panel_making import Making
 from pliant.engines.simulate.app.scene import ElasticScene, own_kinds
 from pliant.engines.simulate.options import SimulateOptions
 from pliant.geometry.axes import up_axis, up_vector
-from pliant.geometry.retargeting import MissingJointsError
-from pliant.io import BY_SUFFIX
+from pliant.geometry.retargeting import MissingJointsError, closest_joints
+from pliant.io import BY_SUFFIX, read_motion
 
+JOINTS_FOLDER = "Which joint follows which"
 BODY, GIZMO = "/elastic/body", "/elastic/turn"
-SEEN_THROUGH = 0.55
-"""Opacity of the body while its bones are seen."""
 GIZMO_SCALE = 0.4
 """Size of the handle, of half the box."""
 LATER = 0.5
@@ -76,6 +76,15 @@ class ElasticPanel(Panel):
         }
     )  # fmt: skip
 
+    guide = (
+        ("Turn bones", "**Turn a ring** of the handle: the flesh bends with the bone. Click the body to turn another."),
+        ("Shake", "**Shake** it, and the flesh swings. *With inertia* it does so while you turn a bone."),
+        (
+            "timeline",
+            "**Space** plays; **K** keeps the pose as a key. Turn bones at another frame for the next.",
+        ),
+    )
+
     def build(self) -> None:
         """All widgets, before the shape is read."""
         desk, document = self.desk, self._document
@@ -91,6 +100,7 @@ class ElasticPanel(Panel):
         self._live: tuple[Document, LiveBody] | None = None
         self._goal: float | None = None  # the time to go to, once there are frames up to it
         self.poses = PoseControls(self)
+        self.pairing = Pairing(self.widgets, JOINTS_FOLDER, self._pair)
         self.material = MaterialControls(self)
         self.obstacles = Obstacles(desk, "/elastic/obstacle", self._pushed)
         self._pending: list[Document] = list(document.get("obstacles", []))  # what only the scene can read
@@ -146,15 +156,41 @@ class ElasticPanel(Panel):
         try:
             Making(self.desk).scene(trial.document())
         except InputError as error:
-            if not isinstance(error.__cause__, MissingJointsError):
+            if not isinstance(error.__cause__, MissingJointsError) or self.pose is None:
                 raise
-            problem = "its joints have other names than these bones; rename them (Draw bones, Rename it), or work"
-            raise FileError(file.name, f"{problem} with Transfer, where a shape follows any motion") from None
+            self._suggest(trial, file, self.pose.skeleton)
         self.draft.by_hand, self.draft.followed, self.draft.keys = trial.by_hand, trial.followed, trial.keys
         for key in ("skeleton", "regions", "muscles"):
             self.draft.put(key, trial.get(key, None))
         self.changed(watch=True)
         return True
+
+    def _suggest(self, trial: Draft, file: Path, skeleton: Skeleton) -> None:
+        """Have bones follow the joints of a motion that are called most like them, for a visitor to correct."""
+        source = read_motion(file).skeleton
+        names = closest_joints(skeleton.names, source)
+        if not any(names.values()):
+            names[skeleton.names[0]] = source.names[0]
+        trial.followed = {"file": str(file), "map": names}
+        Making(self.desk).scene(trial.document())
+        self.desk.say(f"The joints of {file.name} have other names: see {JOINTS_FOLDER}.")
+
+    def _pair(self, names: dict[str, str]) -> None:
+        """Have bones follow other joints of the motion."""
+        if self.draft.followed is not None and any(names.values()):
+            self.draft.followed = {**self.draft.followed, "map": names}
+            self.changed(watch=True)
+        else:
+            self.request(clip=False)
+
+    def _show_pairs(self, scene: ElasticScene) -> None:
+        mapped = None if self.draft.by_hand else scene.mapped
+        if mapped is None or not mapped.joints:
+            self.pairing.show({}, ())
+            return
+        facts = mapped.limbs.facts() if mapped.limbs is not None else {}
+        pairs = {name: mapped.names.get(name, "") for name in scene.skeleton.names}
+        self.pairing.show(pairs, mapped.joints, "\n".join(f"- **{about}**: {fact}" for about, fact in facts.items()))
 
     # What is shown
 
@@ -196,6 +232,7 @@ class ElasticPanel(Panel):
         document = self.draft.document()
         scene = self.making.scene(document)
         self._set_out(scene)
+        self._show_pairs(scene)
         lacking = self.making.lacks(document)
         if lacking == "material" and not job.settled():
             return
@@ -222,7 +259,7 @@ class ElasticPanel(Panel):
         stage = self.desk.stage
         if not stage.has(BODY):
             stage.look_at(scene.shape.points, up_axis(scene.shape, scene.up).removeprefix("-"))
-            self.drawn = stage.shape(BODY, scene.shape, opacity=SEEN_THROUGH)
+            self.drawn = stage.shape(BODY, scene.shape)
             self.drawn.on_click(self._clicked)
             self.obstacles.around(scene.shape.points)
         if self._pending and not scene.static:
@@ -412,16 +449,10 @@ class ElasticPanel(Panel):
         key = self.draft.set_key(self.frames.frame, self.frames.fps, self._posed)
         self._pose_by({"time": key["time"]}, np.zeros(3))
 
-    @property
-    def opacity(self) -> float | None:
-        """Of the body: its bones are seen through it, or it is solid."""
-        return SEEN_THROUGH if self.bones.visible else None
-
     def see_bones(self, seen: bool) -> None:
-        """Show the bones through the body, or the body alone."""
+        """Show the bones over the body, or the body alone."""
         self.bones.visible = seen
         if self.desk.stage.has(BODY) and not self.sketching.on:
-            self.drawn.fade(self.opacity)
             self.show_bones()
 
     def refresh(self) -> None:

@@ -54,7 +54,7 @@ class DrawingMode:
         self._drawing = Drawing(panel.pose.skeleton) if on else None
         self._known = set(panel.pose.skeleton.names)
         panel.desk.timeline.stop()
-        panel.drawn.fade(OPACITY if on else panel.opacity)
+        panel.drawn.fade(OPACITY if on else None)
         if on:
             panel.drawn.move(shape.points)
             panel.desk.hint(HINT)

@@ -33,7 +33,7 @@ from pliant.core.topology import Floats
 from pliant.engines.transfer.app import panel_document as documents
 from pliant.engines.transfer.app.panel_controls import ControlNodes, point_hit
 from pliant.engines.transfer.app.panel_document import Chosen, ControlKind, RestPoint
-from pliant.engines.transfer.app.panel_motion import PIECE_NODES, SourcesBeside, piece_summary
+from pliant.engines.transfer.app.panel_motion import PIECE_NODES, SourcesBeside
 from pliant.engines.transfer.app.panel_posing import Posing
 from pliant.engines.transfer.app.panel_widgets import CageWidgets
 from pliant.engines.transfer.app.posed_scene import CageScene, reposed
@@ -41,7 +41,7 @@ from pliant.engines.transfer.app.rigged_scene import RiggedScene
 from pliant.engines.transfer.app.scene import TransferScene
 from pliant.engines.transfer.cage import Cage
 from pliant.engines.transfer.deformation_transfer import Transfer
-from pliant.engines.transfer.options import WEIGHTS_TABLE
+from pliant.engines.transfer.options import WEIGHTS_TABLE, TransferOptions
 from pliant.engines.transfer.rig import CagePose
 from pliant.geometry.axes import up_axis
 
@@ -71,6 +71,15 @@ class CagePanel(Panel):
             "weights": "Weight", "frames": "Frames", "controls": "Controls",
         }
     )  # fmt: skip
+
+    guide = (
+        (
+            "Controls",
+            "**Drag the arrows** of the handle: the shape follows. Click it for more handles.",
+        ),
+        ("Follow a motion", "Choose a **motion**, or drop a .bvh on the page: the shape follows it."),
+        ("timeline", "**Space** plays the motion; drag here to scrub."),
+    )
 
     def build(self) -> None:
         """All widgets, before the shape is read."""
@@ -215,6 +224,11 @@ class CagePanel(Panel):
             self._follow({"gallery": gallery})
         else:
             self._set_up_anew("motion", partial(documents.switched, posed=True))
+
+    def pair(self, limbs: dict[str, str]) -> None:
+        """Have limbs of the target follow others of the source."""
+        listed = ", ".join(f"{theirs}={ours}" for ours, theirs in limbs.items() if theirs)
+        self.set_option(next(about for about in TransferOptions.all() if about.name == "map"), listed or None)
 
     # What changes the document
 
@@ -373,7 +387,7 @@ class CagePanel(Panel):
         self._look_at(np.concatenate([scene.target.points, sources.around()]), up)
         self._draw_target(scene.target)
         sources.draw(0, 1)
-        self.controls.show_pieces("")
+        self.controls.show_pieces(None)
         self.controls.show(self._document, None)
         self.frames.resize(sources.frames, sources.fps, frame=0)
         self.desk.timeline.play()
@@ -390,7 +404,7 @@ class CagePanel(Panel):
 
         result = self._result = scene.run(report)
         self.frames.resize(len(result), result.clip.fps, frame=min(self.frames.frame, len(result) - 1))
-        self.controls.show_pieces(piece_summary(result))
+        self.controls.show_pieces(result)
         self.desk.hint(PLAYS)
         self.frames.watched = True
         yield from enumerate(zip(result.clip.points, result.cage.points, strict=True))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pliant.app.studio.desk import Document
+from pliant.app.studio.pairing import Pairing
 from pliant.engines.transfer.app.panel_document import (
     MOTION_NAMES,
     Chosen,
@@ -13,6 +14,8 @@ from pliant.engines.transfer.app.panel_document import (
     controls_in,
     stretch_of,
 )
+from pliant.engines.transfer.app.panel_motion import piece_summary
+from pliant.engines.transfer.deformation_transfer import Transfer
 from pliant.engines.transfer.options import (
     CAGE_FOLDER,
     WEIGHTS_FOLDER,
@@ -84,9 +87,20 @@ class CageWidgets:
         if factor is not None:
             self._widgets.show(self._stretch, round(factor, 2))
 
-    def show_pieces(self, text: str) -> None:
-        """Say which piece of the motion moves what."""
-        self._pieces.content = text
+    def show_pieces(self, result: Transfer | None) -> None:
+        """Say which piece of the motion moves what: limbs by their names, where they were matched."""
+        found = None if result is None else result.registered
+        self._pieces.content = "" if result is None or found is not None else piece_summary(result)
+        if found is None:
+            self.pairing.show({}, ())
+            return
+        ours, theirs = found.target.anatomy, found.source.body.anatomy
+        followed = {ours.named(b): theirs.named(a) for a, b in found.match.pairs}
+        doubts = [f"**{about.capitalize()}**: {fact}." for about, fact in found.facts().items() if about != "matched"]
+        sure = f"Matched with a confidence of **{100 * found.match.confidence:.0f} %**."
+        text = "\n".join(f"- {line}" for line in (sure, *doubts, *found.match.doubts))
+        limbs = {name: followed.get(name, "") for name in map(ours.named, ours.limbs)}
+        self.pairing.show(limbs, [theirs.named(limb) for limb in theirs.limbs], text)
 
     # How they are made
 
@@ -121,6 +135,7 @@ class CageWidgets:
         )
         self._shown = gui.add_checkbox("Show what follows what", True, visible=False)
         self._pieces = gui.add_markdown("")
+        self.pairing = Pairing(self._widgets, "Which limb follows which", self._panel.pair)
         self._widgets.on(self._motion, self._follow)
         self._widgets.on(self._shown, self._panel.show_pieces)
 

@@ -1,0 +1,53 @@
+"""Two lists of the page: what follows a motion, and what of the motion it follows. What was found is filled in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from pliant.app.studio.widgets import Widgets
+
+NOTHING = "(nothing)"
+
+
+class Pairing:
+    """A folder with both lists, seen while there is something to be paired.
+
+    changed: gets all pairs once a visitor has changed one; "" stands for nothing.
+    """
+
+    def __init__(self, widgets: Widgets, title: str, changed: Callable[[dict[str, str]], None]) -> None:
+        self._widgets, self._changed, gui = widgets, changed, widgets.desk.gui
+        self.pairs: dict[str, str] = {}
+        self._sources: tuple[str, ...] = ()
+        self.folder = gui.add_folder(title, visible=False, expand_by_default=False)
+        with self.folder:
+            self.found = gui.add_markdown("")
+            self.follower = gui.add_dropdown("This", ("...",), hint="What is moved, and what it follows now")
+            self.followed = gui.add_dropdown("follows", ("...",), hint="What of the motion it is to follow")
+        widgets.on(self.follower, lambda label: self._show_chosen())
+        widgets.on(self.followed, self._pair)
+
+    def show(self, pairs: Mapping[str, str], sources: Sequence[str], found: str = "") -> None:
+        """Have pairs, by what is moved; none: the folder is not seen. found: how sure they are, as text."""
+        chosen = self._chosen
+        self.pairs, self._sources = dict(pairs), tuple(sources)
+        self.folder.visible = bool(pairs)
+        if pairs:
+            self.found.content = found
+            at = chosen if chosen in self.pairs else next(iter(self.pairs))
+            self._widgets.show(self.follower, self._label(at), tuple(map(self._label, self.pairs)))
+            self._show_chosen()
+
+    @property
+    def _chosen(self) -> str:
+        return str(self.follower.value).partition(" ← ")[0]
+
+    def _label(self, name: str) -> str:
+        return f"{name} ← {self.pairs[name] or NOTHING}"
+
+    def _show_chosen(self) -> None:
+        self._widgets.show(self.followed, self.pairs.get(self._chosen, "") or NOTHING, (NOTHING, *self._sources))
+
+    def _pair(self, source: str) -> None:
+        if self._chosen in self.pairs:
+            self._changed(self.pairs | {self._chosen: "" if source == NOTHING else source})
