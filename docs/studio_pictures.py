@@ -53,6 +53,7 @@ def main() -> None:
             studio = Studio([scene], port=0)
             page = browser.new_page(viewport={"width": 1280, "height": 800})
             page.set_default_timeout(120_000)
+            page.add_init_script('localStorage.setItem(\'pliant-guided\', \'["blend", "transfer", "simulate"]\')')
             page.goto(studio.address)
             while not studio.sessions:
                 page.wait_for_timeout(200)
@@ -63,6 +64,12 @@ def main() -> None:
                 close.click()
             page.wait_for_timeout(3000)
             page.screenshot(path=IMAGES / f"studio-{name}.png")
+            if name == "simulate":
+                page.set_viewport_size({"width": 480, "height": 800})
+                page.wait_for_timeout(2000)
+                page.get_by_role("button", name="Panel").click()
+                page.wait_for_timeout(2000)
+                page.screenshot(path=IMAGES / "studio-narrow.png")
             page.close()
             studio.close()
         browser.close()

@@ -74,7 +74,19 @@ def browser() -> Iterator[Any]:
         started.close()
 
 
-def begin(browser: Any, folder: Path, document: Any = None, *, studio: Studio | None = None) -> Any:
+GUIDED = "localStorage.setItem('pliant-guided', JSON.stringify(['blend', 'transfer', 'simulate']))"
+"""As if the guided starts had been seen."""
+
+
+def begin(
+    browser: Any,
+    folder: Path,
+    document: Any = None,
+    *,
+    studio: Studio | None = None,
+    size: tuple[int, int] = (820, 560),
+    guided: bool = True,
+) -> Any:
     """A window on a studio that shows a scene, ready to be used."""
     files = [folder / "shown.toml"] if document else []
     if document:
@@ -82,7 +94,9 @@ def begin(browser: Any, folder: Path, document: Any = None, *, studio: Studio | 
     made = studio or Studio(files, folders=[folder], port=0, largest_upload=1 << 20)
     known = set(made.sessions)
     # Drawn in software: the fewer pixels, the quicker.
-    page = browser.new_page(viewport={"width": 820, "height": 560}, device_scale_factor=PIXELS)
+    page = browser.new_page(viewport={"width": size[0], "height": size[1]}, device_scale_factor=PIXELS)
+    if guided:
+        page.add_init_script(GUIDED)
     page.set_default_timeout(1e3 * PATIENCE)
     page.goto(made.address)
     wait_for(lambda: set(made.sessions) - known, "the window's session")
@@ -96,8 +110,8 @@ def visit(browser: Any, tmp_path: Path) -> Iterator[Callable[..., Any]]:
     """Opens windows, and closes them in the end."""
     opened: list[Any] = []
 
-    def visited(document: Any = None, *, studio: Studio | None = None) -> Any:
-        window = begin(browser, tmp_path, document, studio=studio)
+    def visited(document: Any = None, *, studio: Studio | None = None, **how: Any) -> Any:
+        window = begin(browser, tmp_path, document, studio=studio, **how)
         opened.extend([window.page] if studio else [window.page, window.studio])
         return window
 

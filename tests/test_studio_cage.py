@@ -294,3 +294,41 @@ def test_documents_have_only_what_has_an_effect() -> None:
 def test_places_have_digits_for_their_size() -> None:
     assert documents.rounded(np.array([0.12345678912, -1e-12, 2.0]), 1.7) == [0.123457, 0.0, 2.0]
     assert documents.rounded(np.array([1234.56789, 0.0, 2.0]), 1700.0) == [1234.568, 0.0, 2.0]
+
+
+# The cage itself
+
+
+def test_a_vertex_of_the_cage_is_dragged_and_that_is_undone(window: Window) -> None:
+    window.widget("Edit the cage").set(True)
+    window.rest()
+    cage = window.session.scene(window.panel.document()).cage
+    assert np.array_equal(window.panel.drawn.points, BAR.points), "the shape is at rest meanwhile"
+    stage, corner = window.session.stage, int(np.argmax(cage.points[:, 1]))
+    start = np.add(stage.shown(cage.points[corner]), [0.0, 0.0, 5.0])
+    window.client.scene["/cage/vertices"].click(start, [0.0, 0.0, -1.0])
+    handle = window.client.scene["/cage/vertices/handle"]
+    chosen = window.panel.editing._chosen
+    assert close(stage.world(handle.position), cage.points[chosen])
+    outwards = cage.points[chosen] - BAR.points.mean(axis=0)
+    for phase in ("start", "update", "end"):
+        handle.drag(stage.shown(cage.points[chosen] + 0.1 * outwards), phase=phase)
+    window.rest()
+    changed = window.session.scene(window.panel.document()).cage.points
+    assert np.flatnonzero(np.abs(changed - cage.points).max(axis=1) > 1e-6 * BAR.diagonal).tolist() == [chosen]
+    assert close(changed[chosen], cage.points[chosen] + 0.1 * outwards)
+    saved = window.session.save("edited")
+    assert close(read_scene(saved).cage.points, changed)
+    handle = window.client.scene["/cage/vertices/handle"]
+    for phase in ("start", "end"):
+        handle.drag(stage.shown(BAR.points.mean(axis=0)), phase=phase)
+    assert window.session.live.idle(60)
+    assert "closed around" in window.client.notes.pop()[1]
+    assert close(window.session.scene(window.panel.document()).cage.points, changed)
+    window.widget("Edit the cage").set(False)
+    window.rest()
+    assert "/cage/vertices" not in window.client.scene.nodes
+    assert "/cage/controls/balls" in window.client.scene.nodes
+    do(window.session, "undo")
+    window.rest()
+    assert close(window.session.scene(window.panel.document()).cage.points, cage.points)

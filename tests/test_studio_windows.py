@@ -109,6 +109,7 @@ class Plain:
         return self._document
 
     key_names: ClassVar[dict[str, str]] = {}
+    guide = ()
 
     def state(self) -> Document:
         return {"scene": self._document}

@@ -28,11 +28,12 @@ from pliant.core import rotations
 from pliant.core.clips import DEFAULT_FPS
 from pliant.core.errors import InputError, PliantError
 from pliant.core.options import Option
-from pliant.core.shapes import Mesh, Shape, bounding_diagonal
+from pliant.core.shapes import Shape, bounding_diagonal
 from pliant.core.topology import Floats
 from pliant.engines.transfer.app import panel_document as documents
-from pliant.engines.transfer.app.panel_controls import ControlNodes, point_hit
+from pliant.engines.transfer.app.panel_controls import CONTROL_NODES, ControlNodes, point_hit
 from pliant.engines.transfer.app.panel_document import Chosen, ControlKind, RestPoint
+from pliant.engines.transfer.app.panel_editing import CageEditing, is_around
 from pliant.engines.transfer.app.panel_motion import PIECE_NODES, SourcesBeside
 from pliant.engines.transfer.app.panel_posing import Posing
 from pliant.engines.transfer.app.panel_widgets import CageWidgets
@@ -98,6 +99,7 @@ class CagePanel(Panel):
         self._made: Document = {}
         self._camera_set: bool | None = None
         self._cage_now: Floats = np.zeros((0, 3))
+        self.editing = CageEditing(self, self._use_cage)
         self.controls = CageWidgets(self)
         self.controls.show(self._document, None)
         self.desk.hint("One moment: a cage is put around the shape.")
@@ -137,7 +139,7 @@ class CagePanel(Panel):
             self._follow({"file": str(file)})
             return True
         shape = self._target
-        if "mesh" not in kinds or shape is None or not _is_around(pliant.read_mesh(file), shape):
+        if "mesh" not in kinds or shape is None or not is_around(pliant.read_mesh(file), shape):
             return False
         self._use_cage({"file": str(file)})
         return True
@@ -202,7 +204,22 @@ class CagePanel(Panel):
     def show_cage(self, shown: bool) -> None:
         """Show or hide the cage."""
         self._cage_shown = shown
-        self.act(lambda: self._draw_cage(self._cage_now))
+        self.act(lambda: self.draw_cage(self._cage_now))
+
+    def edit_cage(self, on: bool) -> None:
+        """Have the cage's vertices dragged, or the shape posed."""
+        if on and not documents.by_hand(self._document):
+            raise InputError("a shape that follows a motion is not at rest; choose no motion, then edit its cage")
+        self.editing.on = on
+        self.request(clip=False)
+
+    def _edit_cage(self, nodes: ControlNodes) -> None:
+        """Show the rest shape in its cage, whose vertices can be dragged."""
+        with self.drawing():
+            self.desk.stage.remove(CONTROL_NODES)
+            self.drawn.move(nodes.scene.target.points)
+            self.editing.show(nodes.scene.cage, nodes.scene.target)
+        self.desk.hint("**Click a vertex of the cage** and drag its arrows; the cage has to stay around the shape.")
 
     def see_through(self, through: bool) -> None:
         """Show the shape translucent or solid."""
@@ -275,7 +292,7 @@ class CagePanel(Panel):
 
     def _click(self, start: Floats, direction: Floats, kind: ControlKind) -> None:
         """Place a control where the shape was hit, or choose the one whose ball is in front of that."""
-        if self.nodes is None or not documents.by_hand(self._document):
+        if self.nodes is None or not documents.by_hand(self._document) or self.editing.on:
             return
         hit = point_hit(self.drawn, start, direction)
         if hit is None:
@@ -312,7 +329,7 @@ class CagePanel(Panel):
             if scene is not None:
                 self._set_up(scene)
         if self.nodes is not None and self.posing is not None:
-            self._pose(job, self.nodes, self.posing)
+            self._edit_cage(self.nodes) if self.editing.on else self._pose(job, self.nodes, self.posing)
 
     def _set_up(self, scene: CageScene | TransferScene) -> None:
         """Show another scene."""
@@ -411,6 +428,7 @@ class CagePanel(Panel):
 
     def _pose(self, job: Job, nodes: ControlNodes, posing: Posing) -> None:
         """Show the document: roughly at once, and at rest as the scene has it."""
+        self.editing.hide()
         document = self.document()
         self.desk.timeline.stop()
         scene = posing.scene(document)
@@ -436,12 +454,12 @@ class CagePanel(Panel):
         self.drawn = self.desk.stage.shape("/cage/target", target)
         self.drawn.on_click(self._clicked)
         self.drawn.fade(self._opacity)
-        self._draw_cage(self._cage_now)
+        self.draw_cage(self._cage_now)
 
     def _draw_pose(self, job: Job, scene: CageScene, nodes: ControlNodes, posing: Posing, pose: CagePose) -> None:
         with self.drawing(job):
             self.drawn.move(pose.points)
-            self._draw_cage(posing.last)
+            self.draw_cage(posing.last)
             nodes.draw(scene, posing.free, posing.last, self._chosen)
             first = self._first_end
             if isinstance(first, list):
@@ -454,14 +472,15 @@ class CagePanel(Panel):
         with self.drawing():
             if solved is not None:
                 self.drawn.move(solved[0])
-                self._draw_cage(solved[1])
+                self.draw_cage(solved[1])
             if sources is not None:
                 sources.draw(frame, self.frames.count)
             if sources is not None and result is not None and solved is not None:
                 sources.draw_pieces(result, frame)
                 self.desk.stage.show(PIECE_NODES, self._pieces_shown)
 
-    def _draw_cage(self, points: Floats) -> None:
+    def draw_cage(self, points: Floats) -> None:
+        """Show the cage, if it is to be seen, somewhere else."""
         self._cage_now = points
         if self._cage_shown and len(points):
             self.desk.stage.lines(LINES, points[self._checked.kept][self._checked.edges], width=1.5)
@@ -476,11 +495,3 @@ def _unchanged(document: Document, aside: Document) -> tuple[Document, Document]
 def _to_drag(document: Document) -> Chosen | None:
     """The control that a visitor is shown first: the last point, which is not fixed if another is."""
     return Chosen("positions", len(document["positions"]) - 1) if document.get("positions") else None
-
-
-def _is_around(mesh: Mesh, shape: Shape) -> bool:
-    """Whether a mesh can be a shape's cage."""
-    try:
-        return bool(Cage.of(mesh).tree.inside(shape.points).all())
-    except InputError:
-        return False

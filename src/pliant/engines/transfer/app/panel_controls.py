@@ -94,7 +94,7 @@ class ControlNodes:
 
     def _handles(self, scene: CageScene, rotated: Floats, goals: Floats) -> None:
         made = (len(rotated), len(goals), len(scene.lengths))
-        anew = made != self._made
+        anew = made != self._made or not self._stage.has(f"{CONTROL_NODES}/balls")
         if anew:
             self._stage.remove(CONTROL_NODES)
             self._made = made

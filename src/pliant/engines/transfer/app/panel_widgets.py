@@ -157,6 +157,8 @@ class CageWidgets:
         through = gui.add_checkbox("See through the shape", False, hint="For controls and lengths inside it.")
         self._widgets.on(shown, self._panel.show_cage)
         self._widgets.on(through, self._panel.see_through)
+        hint = "Drag the cage's vertices, around the shape at rest."
+        self._widgets.on(gui.add_checkbox("Edit the cage", False, hint=hint), self._panel.edit_cage)
         options = CageOptions.all(folder=CAGE_FOLDER)
         built = self._widgets.options(options, self._panel.value_of, lambda about, value: None)
         hint = "Or open a closed mesh around the shape, and it is taken."
