@@ -338,6 +338,7 @@ class Session:
             path: Path = self.read(lambda: self.saving.scene(name, document))
             self.history.saved(document)
             self._title = path.name
+            self.history.amend(self._state(self.panel))  # another title alone is no step
             self._show_history()
         return path
 
