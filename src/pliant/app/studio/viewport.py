@@ -225,8 +225,9 @@ class Viewport:
         mesh = unit()
         faces = mesh.triangles.astype(np.uint32)
         made = self._scene.add_batched_meshes_simple(
-            name, mesh.points.astype(np.float32), faces, **given, lod="off", flat_shading=mesh is ROD, material=OVER
-        )
+            name, mesh.points.astype(np.float32), faces, **given, lod="off", flat_shading=mesh is ROD, material=OVER,
+            cast_shadow=False, receive_shadow=False,
+        )  # fmt: skip
         return self._keep(name, made)
 
     def label(self, name: str, text: str, at: Any) -> Any:
