@@ -196,7 +196,7 @@ def test_a_video_is_saved_from_the_page(visit: Any, tmp_path: Path) -> None:
         page.get_by_role("button", name="Save a video").click()
     download.value.save_as(tmp_path / "clip")
     content = (tmp_path / "clip").read_bytes()
-    assert download.value.suggested_filename.startswith("shown.")
+    assert download.value.suggested_filename.startswith("hand.")
     width = page.evaluate(
         """bytes => new Promise((done) => {
             const video = document.createElement("video");
