@@ -47,7 +47,7 @@ def stretches(body: ElasticBody, clip: Simulation) -> Floats:
 
 @pytest.mark.parametrize(
     ("young", "limit"),
-    [(1e4, 0.1), (1e5, 0.5), *(pytest.param(young, 0.1, marks=pytest.mark.slow) for young in (1e5, 1e6))],
+    [(1e5, 0.5), *(pytest.param(young, 0.1, marks=pytest.mark.slow) for young in (1e4, 1e5, 1e6))],
 )
 def test_a_violent_shake_inverts_nothing(young, limit):
     """Half a metre at 3 Hz, on a metre of flesh."""
@@ -71,7 +71,8 @@ def test_without_limits_a_violent_shake_is_said():
     assert any("use stiffer flesh" in state.message for state in clip.states)
 
 
-@pytest.mark.parametrize("name", [pytest.param("creature", marks=pytest.mark.slow), "dinosaur"])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["creature", "dinosaur"])
 def test_creatures_that_are_shaken_violently_keep_their_shape(name):
     mesh, skeleton = getattr(gallery, name)(1000).base, getattr(gallery, f"{name}_skeleton")()
     size = float(np.ptp(mesh.points, axis=0).max())  # is a metre long

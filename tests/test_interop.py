@@ -74,7 +74,9 @@ def expected():
     return cache(lambda name: FUNCTIONS[name](TRIANGLES))
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name == "build_cage")) for name in FUNCTIONS]
+)
 def test_every_public_function_takes_them(other, expected, name):
     np.testing.assert_array_equal(FUNCTIONS[name](other), expected(name))
 
