@@ -129,9 +129,10 @@ def test_impossible_sizes_are_named(n: object) -> None:
         hand(n)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BODIES)
-def test_meshes_are_quads(name: str) -> None:
-    assert (made(name, 2000).base.polygons.sizes == 4).all()
+def test_default_meshes_are_quads(name: str) -> None:
+    assert (made(name, 8000).base.polygons.sizes == 4).all()
 
 
 @pytest.mark.parametrize(
