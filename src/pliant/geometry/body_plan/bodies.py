@@ -36,7 +36,7 @@ from pliant.geometry.body_plan.limbs import (
     pruned_limbs,
     standing_pairs,
 )
-from pliant.geometry.body_plan.symmetry import MirrorPlane, mirror_planes, surface_samples
+from pliant.geometry.body_plan.symmetry import MirrorPlane, mirror_planes, own_axes, surface_samples
 from pliant.geometry.body_plan.tree import BodyTree, shape_tree, skeleton_tree
 
 MOST_ASYMMETRY = 1.25
@@ -53,9 +53,11 @@ NEARLY_SQUARE = 0.7
 """Cosine from which a direction is taken for the coordinate axis that is nearest: bodies stand along the axes."""
 MOST_UNEVEN = {"leg": 1.25, "arm": 1.5}
 """Length of a leg or an arm over that of its partner, at most."""
-ALONG, EXACTLY_ALONG, TWISTED = 0.995, 0.9995, 0.88
-"""Cosines between a direction from right to left and an axis: of all joints together, for it to be that axis; of one
-pair at the trunk; and of all joints, if there is such a pair."""
+MEDIAN_ROUNDS = 60
+"""Of the iteration for a geometric median."""
+AGREEING, TWISTED = 0.995, 0.88
+"""Length of the mean of the directions from right to left from which joints agree; and the cosine between what they say
+and a mesh's middle plane, at least, for that to be believed."""
 SYMMETRY_ERROR = 0.05
 """Error of the plane that a mesh is mirrored in, at most."""
 NAMED, GOING = 0.5, 0.3
@@ -149,7 +151,7 @@ def _shape_body(geometry: _Geometry, up: SignedAxis | None, heading: SignedAxis 
 
 
 def _tree_in(shape: Shape, plane: MirrorPlane, up: Floats) -> BodyTree:
-    return shape_tree(shape, np.stack([plane.normal, up, np.cross(plane.normal, up)]))
+    return shape_tree(shape, own_axes(shape, np.stack([plane.normal, up, np.cross(plane.normal, up)])))
 
 
 @dataclass(frozen=True, eq=False)
@@ -232,7 +234,7 @@ def skeleton_body(
     mesh: the shape that it moves. up, heading: where they are known. motion: of the skeleton, to see which way it goes.
     """
     tree = skeleton_tree(skeleton, mesh)
-    size = float(np.linalg.norm(np.ptp(tree.locations, axis=0)))
+    size = tree.size
     if not size > 0:
         raise InputError("the motion's skeleton has no bones; give the controls themselves", argument="sources")
     if up is None and mesh is not None and mesh.world is not None:
@@ -267,8 +269,7 @@ def _posed_skeleton(tree: BodyTree, up: Floats | None, mesh: Mesh | None = None)
     """By the names of joints; None where they name no sides. mesh: what the skeleton moves."""
     both = names.mirrored(tree.names)
     apart = np.array([tree.locations[i] - tree.locations[j] for i, j in both]).reshape(-1, 3)
-    size = float(np.linalg.norm(np.ptp(tree.locations, axis=0)))
-    if not len(both) or np.linalg.norm(apart.sum(axis=0)) < 0.02 * size:
+    if not len(both) or np.linalg.norm(apart.sum(axis=0)) < 0.02 * tree.size:
         return None
     normal = _across(tree, both, up, mesh)
     offset = float(np.median([(tree.locations[i] + tree.locations[j]) @ normal / 2 for i, j in both]))
@@ -282,30 +283,29 @@ def _posed_skeleton(tree: BodyTree, up: Floats | None, mesh: Mesh | None = None)
 
 
 def _across(tree: BodyTree, both: Sequence[tuple[int, int]], up: Floats | None, mesh: Mesh | None) -> Floats:
-    """From right to left; joints near the trunk count most, for limbs may rest in any pose.
+    """From right to left: the geometric median of the directions between joints that are called alike.
 
-    Of a rest pose that is twisted, an axis that shoulders or hips are along is more than what all joints say together;
-    so is the plane that the mesh is mirrored in, where that is known and near.
+    Joints near the trunk count most, for limbs may rest in any pose. Of a rest pose that is twisted, the plane that the
+    mesh is mirrored in is more than what joints say that disagree, where it is known and near.
     """
     weight = np.array([1.0 / (1 + min(len(tree.chain(i)), len(tree.chain(j)))) ** 2 for i, j in both])
     apart = np.array([tree.locations[i] - tree.locations[j] for i, j in both])
-    length = np.linalg.norm(apart, axis=1)
-    directions = apart / np.maximum(length, 1e-300)[:, None]
-    normal = (weight * (length > 0)) @ directions
     if up is not None:
-        normal = normal - (normal @ up) * up
+        apart = apart - np.outer(apart @ up, up)
+    length = np.linalg.norm(apart, axis=1)
+    known = length > 1e-9 * max(float(length.max()), 1e-300)
+    weight, directions = weight[known] / weight[known].sum(), apart[known] / length[known, None]
+    normal = weight @ directions
+    agreement = float(np.linalg.norm(normal))
+    for _ in range(MEDIAN_ROUNDS):  # Weiszfeld
+        pull = weight / np.maximum(np.linalg.norm(directions - normal, axis=1), 1e-9)
+        normal = pull @ directions / pull.sum()
     normal = normal / max(float(np.linalg.norm(normal)), 1e-300)
-    k = int(np.argmax(np.abs(normal)))
-    axis: Floats = np.sign(normal[k]) * np.eye(3)[k]
-    sided = {node for pair in both for node in pair}
-    inner = directions[[int(tree.parents[i]) not in sided for i, _ in both]]
-    if axis @ normal > TWISTED and (inner @ axis).max(initial=-1.0) > EXACTLY_ALONG:
-        return axis
-    if axis @ normal < ALONG and mesh is not None and up is not None:
+    if agreement < AGREEING and mesh is not None and up is not None:
         plane = mirror_planes(surface_samples(mesh), up)[0]
         if abs(plane.normal @ normal) > TWISTED and plane.error < SYMMETRY_ERROR:
             normal = plane.normal * np.sign(plane.normal @ normal)
-    return axis if axis @ normal > ALONG else normal
+    return normal
 
 
 def _named_pairs(limbs: list[Limb], both: dict[int, int], found: list[Pair]) -> list[Pair]:
