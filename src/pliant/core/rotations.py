@@ -281,7 +281,7 @@ def as_rotation(value: ArrayLike | None, what: str, *, mirrored: bool = False) -
         np.linalg.det(array) < 0 and not mirrored
     ):
         raise InputError(f"{what} is no rotation: its columns are not at right angles, of length 1, and right-handed")
-    hand = np.array([1.0, 1.0, np.sign(np.linalg.det(array))])
+    hand = np.array([1.0, 1.0, -1.0 if left_handed else 1.0])
     return locked(rotations.polar(array * hand) * hand)
 
 

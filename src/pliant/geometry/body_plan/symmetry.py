@@ -62,7 +62,7 @@ def surface_samples(shape: Shape, count: int = SYMMETRY_SAMPLES) -> Floats:
 
 
 def own_axes(shape: Shape, axes: Floats) -> Floats:
-    """(3, 3) a shape's axes (3, 3), rows, in an order and with signs of its own: the longest first, to where its tail is.
+    """(3, 3) a shape's axes (3, 3), rows, in an order and with signs of its own: the longest first.
 
     So what is found along them, such as voxels with their ties, does not depend on which way a shape faces, which axis
     is up, or whether it is mirrored: they may be left-handed. What looks alike from both sides is told apart by the
