@@ -100,7 +100,11 @@ def turned_shape(body: Any, R: Floats, scale: float = 1.0, shift: Any = 0.0) -> 
     """A shape that is turned, scaled and moved, its faces reversed where R mirrors."""
     moved = scale * body.points @ R.T + shift
     if np.linalg.det(R) < 0 and isinstance(body, Mesh):
-        return Mesh(moved, [face[::-1] for face in body.polygons], world=body.world)
+        called = list(body.vertex_groups)
+        sides = dict(names.mirrored(called))
+        sides |= {j: i for i, j in sides.items()}
+        groups = {called[sides.get(k, k)]: weights for k, weights in enumerate(body.vertex_groups.values())}
+        return Mesh(moved, [face[::-1] for face in body.polygons], world=body.world, vertex_groups=groups)
     return body.with_points(moved)
 
 

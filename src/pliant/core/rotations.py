@@ -277,9 +277,8 @@ def as_rotation(value: ArrayLike | None, what: str, *, mirrored: bool = False) -
         raise InputError(
             f"{what} has shape {array.shape}; expected a rotation matrix (3, 3) or a quaternion w, x, y, z"
         )
-    if np.abs(array @ array.T - np.eye(3)).max() > ORTHOGONALITY_TOLERANCE or (
-        np.linalg.det(array) < 0 and not mirrored
-    ):
+    left_handed = np.linalg.det(array) < 0
+    if np.abs(array @ array.T - np.eye(3)).max() > ORTHOGONALITY_TOLERANCE or (left_handed and not mirrored):
         raise InputError(f"{what} is no rotation: its columns are not at right angles, of length 1, and right-handed")
     hand = np.array([1.0, 1.0, -1.0 if left_handed else 1.0])
     return locked(rotations.polar(array * hand) * hand)

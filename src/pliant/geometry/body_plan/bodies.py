@@ -2,7 +2,7 @@
 
 A shape: the middle plane is the one it is mirrored in (`symmetry`); up is what its file says, or else the axis along
 which pairs of limbs stand on the ground, y or z before others; which end of the middle plane is the front follows from
-head and tail, toes and hands.
+head and tail, toes and hands, and from vertex groups that are called left and right.
 
 A skeleton: left and right are in the joints' names, or else it is mirrored as a shape is; up is where it stands and its
 trunk is above its feet; toes, head and tail, and which way it goes, say where it faces. Where names and toes disagree
@@ -110,10 +110,22 @@ def shape_body(shape: Shape, up: SignedAxis | None = None, heading: SignedAxis |
     if up is None and shape.world is not None:
         up = up_axis(shape)
     geometry = (shape.points, getattr(shape, "triangles", ()), getattr(shape, "tets", ()))
+    named = _named_left(shape)
     content = blake2b()
-    for part in geometry:
+    for part in (*geometry, named):
         content.update(np.asarray(part).tobytes())
-    return _shape_body(_Geometry(content.digest(), shape), up, heading)
+    return _shape_body(_Geometry(content.digest(), shape, named), up, heading)
+
+
+def _named_left(shape: Shape) -> Floats:
+    """(3,) the mean direction between vertex groups that are called right and left; 0 where none are."""
+    groups = getattr(shape, "vertex_groups", {})
+    called = [name for name, weights in groups.items() if weights.sum() > 0]
+    centres = [groups[name] @ shape.points / groups[name].sum() for name in called]
+    apart = np.array([centres[i] - centres[j] for i, j in names.mirrored(called)]).reshape(-1, 3)
+    length = np.linalg.norm(apart, axis=1)
+    found: Floats = (apart[length > 0] / length[length > 0, None]).sum(axis=0) / max(len(apart), 1)
+    return found
 
 
 @dataclass(frozen=True)
@@ -122,6 +134,7 @@ class _Geometry:
 
     content: bytes
     shape: Shape = field(compare=False)
+    named_left: Floats = field(compare=False)
 
 
 @lru_cache(maxsize=16)
@@ -132,8 +145,8 @@ def _shape_body(geometry: _Geometry, up: SignedAxis | None, heading: SignedAxis 
     candidates: Sequence[SignedAxis] = [up] if up is not None else list(LIKELY_UP)  # type: ignore[arg-type]
     planes = {axis: mirror_planes(samples, np.eye(3)["xyz".index(axis)]) for axis in {c[-1] for c in candidates}}
     least = min(found[0].error for found in planes.values())
-    if heading is not None:
-        faced = up_vector(heading)
+    faced = None if heading is None else up_vector(heading)
+    if faced is not None:
         planes = {axis: sorted(found, key=lambda p: abs(p.normal @ faced) > 0.7) for axis, found in planes.items()}
     first = min(planes, key=lambda axis: (planes[axis][0].error > NEARLY_BEST * least, -LIKELY_UP[axis]))
     tree, poses = _tree_in(shape, planes[first][0], up_vector(first)), []  # type: ignore[arg-type]
@@ -143,11 +156,11 @@ def _shape_body(geometry: _Geometry, up: SignedAxis | None, heading: SignedAxis 
             score = posed.standing + (LIKELY_UP[axis] if up is None else 0.0)
             poses.append((score - UNLIKELY_PLANE * min(plane.error / max(least, 1e-12) - 1, 2.0), posed))
     best = max(poses, key=lambda scored: scored[0])[1]
-    if heading is not None:
+    if faced is not None:
         best = max(poses, key=lambda scored: (abs(scored[1].plane.normal @ faced) < 0.7, scored[0]))[1]
     if abs(best.up["xyz".index(first)]) < 0.5:  # so that it does not depend on which axis was tried first
         best = _Posed.of(_tree_in(shape, best.plane, best.up), best.plane, best.up, shape)
-    return _faced(best, shape, None if heading is None else up_vector(heading), mirror_planes(samples, best.up))
+    return _faced(best, shape, faced, mirror_planes(samples, best.up), geometry.named_left)
 
 
 def _tree_in(shape: Shape, plane: MirrorPlane, up: Floats) -> BodyTree:
@@ -186,13 +199,16 @@ class _Posed:
         return (1.0 if legs else 0.0) + 0.3 * share + 0.5 * paired
 
 
-def _faced(posed: _Posed, shape: Shape, heading: Floats | None, planes: Sequence[MirrorPlane]) -> OrientedBody:
+def _faced(
+    posed: _Posed, shape: Shape, heading: Floats | None, planes: Sequence[MirrorPlane], named_left: Floats
+) -> OrientedBody:
     """With a front."""
     up, normal, forward, tree, ground = posed.up, posed.plane.normal, posed.forward, posed.tree, posed.ground
     scores = front_scores(tree, posed.limbs, posed.pairs, up, forward, ground)
     legs = [limb for pair in standing_pairs(posed.pairs, tree, up, forward, ground) for limb in pair]
     axes = np.stack([normal, up, forward])
     size = float(np.linalg.norm(np.ptp(shape.points @ axes.T, axis=0)))
+    scores["names"] = NAMED * float(named_left @ normal)
     scores["toes"] = (scores["toes"] + foot_score(surface_samples(shape, FOOT_SAMPLES), legs, axes, size)) / 2
     total = sum(scores.values()) if heading is None else float(heading @ forward)
     alike = heading is None and abs(total) < ALIKE
