@@ -292,10 +292,9 @@ def _posed_skeleton(tree: BodyTree, up: Floats | None, mesh: Mesh | None = None)
     limbs = pruned_limbs(tree, normal, offset)
     pairs = _named_pairs(limbs, dict(both), find_pairs(limbs, tree, normal, offset))
     plane = MirrorPlane(normal, offset, 0.0)
-    upright = _upright(tree, limbs, pairs, plane) if up is None else up
-    upright = upright - (upright @ normal) * normal
-    upright = upright / max(float(np.linalg.norm(upright)), 1e-300)
-    return _Posed(tree, limbs, plane, pairs, upright, float((tree.locations @ upright).min()))
+    if up is None:
+        return _posed_skeleton(tree, _upright(tree, limbs, pairs, plane), mesh)
+    return _Posed(tree, limbs, plane, pairs, up, float((tree.locations @ up).min()))
 
 
 def _across(tree: BodyTree, both: Sequence[tuple[int, int]], up: Floats | None, mesh: Mesh | None) -> Floats:
@@ -304,7 +303,9 @@ def _across(tree: BodyTree, both: Sequence[tuple[int, int]], up: Floats | None, 
     Joints near the trunk count most, for limbs may rest in any pose. Of a rest pose that is twisted, the plane that the
     mesh is mirrored in is more than what joints say that disagree, where it is known and near.
     """
-    weight = np.array([1.0 / (1 + min(len(tree.chain(i)), len(tree.chain(j)))) ** 2 for i, j in both])
+    sided = {node for pair in both for node in pair}
+    beyond = np.array([min(sum(node in sided for node in tree.chain(k)) for k in pair) for pair in both])
+    weight = 1.0 / (1 + beyond) ** 2
     apart = np.array([tree.locations[i] - tree.locations[j] for i, j in both])
     if up is not None:
         apart = apart - np.outer(apart @ up, up)
