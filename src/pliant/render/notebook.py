@@ -17,10 +17,11 @@ import numpy as np
 
 from pliant.core.clips import Animation, Pose, Shapes
 from pliant.core.rotations import rotate
-from pliant.core.shapes import Mesh, PointCloud, Shape, TetMesh
+from pliant.core.shapes import Mesh, PointCloud, Shape, TetMesh, World
 from pliant.core.skeleton import Motion, Skeleton, SkeletonPose
 from pliant.core.skinned import joint_transforms
 from pliant.core.topology import Floats, Ints
+from pliant.geometry.body_plan.moving import upright_axis
 from pliant.geometry.quality.measures import edge_distortion, edges_of, volume_ratio
 from pliant.render.pictures import picture
 
@@ -87,10 +88,7 @@ def _clip_of(value: Any) -> Animation:
 
 def _bones_of(value: Skeleton | SkeletonPose | Motion) -> Animation:
     """Every bone as a slim double pyramid that its upper joint carries; joints without bones as small ones."""
-    pose = value.rest_pose() if isinstance(value, Skeleton) else value
-    motion = (
-        Motion(pose.skeleton, pose.rotations[None], pose.translations[None]) if isinstance(pose, SkeletonPose) else pose
-    )
+    motion = Motion.of(value)
     skeleton, joints = motion.skeleton, motion.skeleton.rest_world[0]
     tips = {joint: [joints[joint] + rotate(skeleton.rest_world[1][joint], end)] for joint, end in skeleton.ends.items()}
     for parent, child in skeleton.bones.tolist():
@@ -110,7 +108,7 @@ def _bones_of(value: Skeleton | SkeletonPose | Motion) -> Animation:
             faces.append(BONE_FACES + 6 * len(points))
             points.append(np.concatenate([joints[joint][None], ring, tip[None]]))
             carriers.append(joint)
-    shape = Mesh(np.concatenate(points), np.concatenate(faces))
+    shape = Mesh(np.concatenate(points), np.concatenate(faces), world=World(upright_axis(motion)))
     R, t = joint_transforms(motion)
     moved = np.einsum("bfij,bpj->fbpi", R[carriers], np.stack(points)) + t[carriers].transpose(1, 0, 2)[:, :, None]
     return Animation(shape, moved.reshape(len(motion), -1, 3), motion.fps, motion.name)
