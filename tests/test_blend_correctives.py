@@ -156,7 +156,7 @@ def test_wrong_options(written, tmp_path, capsys, words, expected):
 
 
 def test_a_skin_without_morph_targets_is_refused(tmp_path, capsys):
-    clip = pliant.Animation(box(), np.stack([box().points, box().points + [0.1, 0, 0]]))
+    clip = pliant.Animation(box(), np.stack([box().points, 1.1 * box().points]))
     pliant.write(tmp_path / "rig.glb", pliant.skin(clip, bones=1, correctives=0))
     assert len(pliant.read_shapes(tmp_path / "rig.glb")) == 2  # a pose of its clip
     assert main(["correctives", tmp_path / "rig.glb", "-o", tmp_path / "out.glb"]) == 2

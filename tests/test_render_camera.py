@@ -44,7 +44,8 @@ def test_what_the_file_says_is_up_is_up() -> None:
 
 
 @pytest.mark.parametrize(
-    ("motion", "rest"), [(gallery.dinosaur_walk(8), True), (gallery.animal_gallop(8), True), (gallery.dinosaur_walk(8), False)]
+    ("motion", "rest"),
+    [(gallery.dinosaur_walk(8), True), (gallery.animal_gallop(8), True), (gallery.dinosaur_walk(8), False)],
 )
 def test_a_motion_stands_on_its_legs_where_no_file_says_what_is_up(motion: Motion, rest: bool) -> None:
     """BVH does not, and some exporters write the rest along y and turn the root in every frame."""
@@ -54,7 +55,10 @@ def test_a_motion_stands_on_its_legs_where_no_file_says_what_is_up(motion: Motio
     R[:, roots], T[:, roots] = rotations.multiply(turn, R[:, roots]), rotations.rotate(turn, T[:, roots])
     if rest:
         at_rest, offsets = skeleton.rest_rotations.copy(), skeleton.offsets.copy()
-        at_rest[roots], offsets[roots] = rotations.multiply(turn, at_rest[roots]), rotations.rotate(turn, offsets[roots])
+        at_rest[roots], offsets[roots] = (
+            rotations.multiply(turn, at_rest[roots]),
+            rotations.rotate(turn, offsets[roots]),
+        )
         skeleton = replace(skeleton, rest_rotations=at_rest, offsets=offsets)
     turned = replace(motion, skeleton=skeleton, rotations=R, translations=T)
     assert (take_up(motion), take_up(turned)) == ("y", "z")

@@ -199,9 +199,7 @@ def to_trimesh(shape: Any) -> Any:
         vertices, corners, uvs = _split_at_seams(shape, shape.uvs)
         faces = corners[shape.triangle_corners]
     values = {name: table[vertices] for name, table in shape.attributes.items() if name != "color"}
-    out = trimesh.Trimesh(
-        shape.points[vertices], faces, process=False, vertex_colors=colors, vertex_attributes=values
-    )
+    out = trimesh.Trimesh(shape.points[vertices], faces, process=False, vertex_colors=colors, vertex_attributes=values)
     if uvs is not None:
         out.visual = trimesh.visual.TextureVisuals(uv=uvs)
     return out

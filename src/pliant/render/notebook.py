@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from pliant.core.clips import Animation, Pose, Shapes
+from pliant.core.clips import Animation, Pose, Shapes, SolvedAnimation
 from pliant.core.rotations import rotate
 from pliant.core.shapes import Mesh, PointCloud, Shape, TetMesh, World
 from pliant.core.skeleton import Motion, Skeleton, SkeletonPose
@@ -31,14 +31,10 @@ VIEW_HEIGHT = 420
 """Pixels of the view."""
 PLOT_HEIGHT = 36
 """Pixels of the plot of a measure; also in the page."""
-SIMULATED = (
-    ("energy", "elastic energy", ""),
-    ("kinetic", "kinetic energy", ""),
-    ("iterations", "iterations", ""),
-    ("penetration", "penetration", "%"),
-    ("inverted", "inverted elements", ""),
-)
-"""Of a simulation's states: the name, what it is called in a plot, and its unit."""
+SOLVED = (("iterations", "iterations", ""), ("penetration", "penetration", "%"), ("inverted", "inverted elements", ""))
+SIMULATED = (("energy", "elastic energy", ""), ("kinetic", "kinetic energy", ""), *SOLVED)
+BLENDED = (("residual", "residual", ""), *SOLVED)
+"""Of a simulation's states, and of poses: the name, what it is called in a plot, and its unit."""
 SHAPES_A_SECOND = 2.0
 """Of a rig, one after another."""
 BONE_WIDTH = 0.08
@@ -143,7 +139,7 @@ def _data(clip: Animation, frames: Any, what: str, measures: list[dict[str, Any]
 
 
 def _measures(value: Any, clip: Animation, frames: Any) -> list[dict[str, Any]]:
-    """What is plotted over time: how far from rest shapes with edges are, and what a simulation measured."""
+    """What is plotted over time: how far from rest shapes with edges are, and what the solver measured."""
     found: dict[str, tuple[Floats, str]] = {}
     shape = clip.shape
     if len(frames) > 1 and not isinstance(shape, PointCloud) and len(edges_of(shape)):
@@ -155,8 +151,8 @@ def _measures(value: Any, clip: Animation, frames: Any) -> list[dict[str, Any]]:
         found["edges, mean change"] = np.array(away), "%"
         steps = np.linalg.norm(np.diff(clip.points, axis=0), axis=2).max(axis=1, initial=0) / (shape.diagonal or 1)
         found["largest step"] = np.append(0.0, steps)[frames], "%"
-    if len(frames) > 1 and getattr(value, "states", None):
-        for name, text, unit in SIMULATED:
+    if len(frames) > 1 and (getattr(value, "states", None) or isinstance(value, SolvedAnimation)):
+        for name, text, unit in BLENDED if isinstance(value, SolvedAnimation) else SIMULATED:
             measured = value.measured(name)[frames]
             if measured.any():
                 found[text] = measured, unit

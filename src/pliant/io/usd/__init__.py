@@ -170,6 +170,7 @@ def describe(source: Source) -> dict[str, Any]:
             "startTimeCode": float(stage.GetStartTimeCode()) if timed else None,
             "endTimeCode": float(stage.GetEndTimeCode()) if timed else None,
             "defaultPrim": name_of(default) if default else None,
+            "blend shapes": [name_of(prim) for prim in stage.Traverse() if prim.GetTypeName() == "BlendShape"],
             "prims": dict(sorted(Counter(str(prim.GetTypeName()) or "typeless" for prim in stage.Traverse()).items())),
         }
 

@@ -16,7 +16,7 @@ from pliant.core.clips import WeightClip
 from pliant.core.errors import FileError
 from pliant.core.progress import progress
 from pliant.core.terminal import say, say_json
-from pliant.io.gltf import describe
+from pliant.io.formats import describe
 from pliant.io.output import staged
 from pliant.io.source import find
 from pliant.io.weights import own_weights, read_weights
