@@ -308,6 +308,12 @@ def test_the_clip_that_is_taken_of_several_is_noted(command_line, tmp_path):
     assert (code, err.count("of 3 clips; --clip chooses another")) == (0, 1)
     code, _, err = command_line("convert", str(tmp_path / "rig.glb"), str(tmp_path / "clip.npz"), "--clip", "1")
     assert (code, err) == (0, "")
+    for clip, left in (("turn", "2 morph targets that the clip does not move are left out"), ("grow", "")):
+        _, _, err = command_line(
+            "convert", str(tmp_path / "rig.glb"), str(tmp_path / "a.glb"), "--skin", "--clip", clip
+        )
+        assert left in err
+        assert ("morph" in err) == bool(left)
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh"])

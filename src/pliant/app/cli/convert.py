@@ -17,6 +17,7 @@ from pliant.geometry.skinning import SkinOptions
 from pliant.io import BY_SUFFIX, KIND_NAMES, KIND_OF, Content, ContentKind, convertible_kind, find, kinds_in
 from pliant.io.formats import describe
 from pliant.io.naming import frame_names, shape_names
+from pliant.io.weights import own_weights
 from pliant.io.writing import skin_writer
 
 
@@ -121,9 +122,16 @@ def _note_clip(options: argparse.Namespace, clip: pliant.Animation) -> None:
     if len(names) > 1 and options.clip is None:
         note = f'took "{clip.name}" of {len(names)} clips; --clip chooses another'
         warnings.warn(f"{options.input}: {note}", PliantWarning, stacklevel=2)
-    sliders = facts.get("morph targets") or facts.get("blend shapes")
+    sliders = set(facts.get("morph targets") or facts.get("blend shapes") or ())
     if options.skin and sliders:
-        note = f"morph targets are left out of the skin ({len(sliders)}); what the clip does with them is kept"
+        try:
+            own = own_weights(options.input, clip=clip.name if names else None)
+        except InputError:  # the clip moves none
+            own = None
+        moved = () if own is None else zip(own[0].names, own[0].values.any(axis=0), strict=True)
+        sliders -= {name for name, moves in moved if moves}
+    if options.skin and sliders:
+        note = f"{len(sliders)} morph targets that the clip does not move are left out of the skin"
         warnings.warn(f"{options.input}: {note}", PliantWarning, stacklevel=2)
 
 

@@ -228,8 +228,8 @@ def _skeleton(contents: Contents) -> Skeleton:
     if not np.issubdtype(parents.dtype, np.integer):
         raise contents.source.error(f"holds {parents.dtype}; expected joint numbers", location="parents.npy")
     tips = {j: locked(ends[k]) for k, j in enumerate(where)}
-    offsets, turns = contents.numbers("offsets", 2), contents.numbers("rest_rotations", 2)
-    return Skeleton(names, parents, offsets, turns, tips, _world(contents))
+    offsets, at_rest = contents.numbers("offsets", 2), contents.numbers("rest_rotations", 2)
+    return Skeleton(names, parents, offsets, at_rest, tips, _world(contents))
 
 
 def write_mesh(path: Path, content: Mesh) -> None:
