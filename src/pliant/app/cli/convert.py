@@ -128,8 +128,8 @@ def _note_clip(options: argparse.Namespace, clip: pliant.Animation) -> None:
             own = own_weights(options.input, clip=clip.name if names else None)
         except InputError:  # the clip moves none
             own = None
-        moved = () if own is None else zip(own[0].names, own[0].values.any(axis=0), strict=True)
-        sliders -= {name for name, moves in moved if moves}
+        columns = () if own is None else zip(own[0].names, own[0].values.T, strict=True)
+        sliders -= {name for name, column in columns if column.any()}
     if options.skin and sliders:
         note = f"{len(sliders)} morph targets that the clip does not move are left out of the skin"
         warnings.warn(f"{options.input}: {note}", PliantWarning, stacklevel=2)
