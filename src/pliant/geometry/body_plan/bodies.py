@@ -55,9 +55,9 @@ MOST_UNEVEN = {"leg": 1.25, "arm": 1.5}
 """Length of a leg or an arm over that of its partner, at most."""
 MEDIAN_ROUNDS = 60
 """Of the iteration for a geometric median."""
-AGREEING, TWISTED = 0.995, 0.88
-"""Length of the mean of the directions from right to left from which joints agree; and the cosine between what they say
-and a mesh's middle plane, at least, for that to be believed."""
+AGREEING, TWISTED, EXACTLY_ALONG = 0.995, 0.88, 0.9995
+"""Length of the mean of the directions from right to left from which joints agree; the cosine between what they say and
+an axis or a mesh's middle plane, at least, for that to be believed; and that between joints at the trunk and an axis."""
 SYMMETRY_ERROR = 0.05
 """Error of the plane that a mesh is mirrored in, at most."""
 NAMED, GOING = 0.5, 0.3
@@ -300,8 +300,8 @@ def _posed_skeleton(tree: BodyTree, up: Floats | None, mesh: Mesh | None = None)
 def _across(tree: BodyTree, both: Sequence[tuple[int, int]], up: Floats | None, mesh: Mesh | None) -> Floats:
     """From right to left: the geometric median of the directions between joints that are called alike.
 
-    Joints near the trunk count most, for limbs may rest in any pose. Of a rest pose that is twisted, the plane that the
-    mesh is mirrored in is more than what joints say that disagree, where it is known and near.
+    Joints near the trunk count most, for limbs may rest in any pose. Where they disagree the rest pose is twisted, and an
+    axis that shoulders or hips are along, or else the plane that the mesh is mirrored in, says more than all together.
     """
     sided = {node for pair in both for node in pair}
     beyond = np.array([min(sum(node in sided for node in tree.chain(k)) for k in pair) for pair in both])
@@ -318,11 +318,17 @@ def _across(tree: BodyTree, both: Sequence[tuple[int, int]], up: Floats | None, 
         pull = weight / np.maximum(np.linalg.norm(directions - normal, axis=1), 1e-9)
         normal = pull @ directions / pull.sum()
     normal = normal / max(float(np.linalg.norm(normal)), 1e-300)
-    if agreement < AGREEING and mesh is not None and up is not None:
+    if agreement >= AGREEING:
+        return normal
+    k = int(np.argmax(np.abs(normal)))
+    axis: Floats = np.sign(normal[k]) * np.eye(3)[k]
+    if axis @ normal > TWISTED and (directions[beyond[known] == beyond.min()] @ axis).max() > EXACTLY_ALONG:
+        return axis
+    if mesh is not None and up is not None:
         plane = mirror_planes(surface_samples(mesh), up)[0]
         if abs(plane.normal @ normal) > TWISTED and plane.error < SYMMETRY_ERROR:
             normal = plane.normal * np.sign(plane.normal @ normal)
-    return normal
+    return axis if axis @ normal > AGREEING else normal  # what is uncertain is likely along an axis
 
 
 def _named_pairs(limbs: list[Limb], both: dict[int, int], found: list[Pair]) -> list[Pair]:
