@@ -11,8 +11,8 @@ import pliant
 from pliant import ElasticBody, Material, Mesh, Motion, Skeleton, gallery
 from pliant.core import rotations
 from pliant.core.errors import InputError
-from pliant.engines.simulate import ReducedBody, reduced
-from pliant.engines.simulate.reduced import eigenmodes, modal_derivatives
+from pliant.engines.simulate import ReducedBody, modes
+from pliant.engines.simulate.modes import eigenmodes, modal_derivatives
 from test_elastic_integration import LENGTH, box, still, swaying
 
 
@@ -59,7 +59,7 @@ def test_a_modal_derivative_shortens_a_bar_that_swings(bar):
     """As a bar swings to a side by an angle a, its tip comes back by about a²: the second order of a rotation."""
     omega, shapes = eigenmodes(bar, 2)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reduced, "PAIRED", 1)
+        patch.setattr(modes, "PAIRED", 1)
         back = modal_derivatives(bar, omega, shapes, 1)[:, :, 0]
     tip = np.argmax(bar.nodes.points[: bar.nodes.free, 0])
     along, across = np.abs(back[:, 0]), np.abs(back[:, 1:])
@@ -106,7 +106,7 @@ def test_a_creature_moves_as_the_whole_body_does():
 
 
 def test_points_that_stand_for_others_have_positive_weights(few):
-    for weights, whole in ((few._mass.weights, few.body.mass.sum()), (few._strains.weights, few.body.volume)):
+    for weights, whole in ((few.mass.weights, few.body.mass.sum()), (few.strains.weights, few.body.volume)):
         assert (weights >= 0).all()
         assert weights.sum() == pytest.approx(whole, rel=0.1)
 

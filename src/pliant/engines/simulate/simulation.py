@@ -8,7 +8,7 @@ be a pre-roll (`pliant.engines.simulate.pre_roll`). What the solver knows of eve
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
@@ -24,14 +24,14 @@ from pliant.core.skeleton import MOST_MOTION_FRAMES as MOST_STEPS, Motion
 from pliant.core.topology import Floats
 from pliant.core.values import locked
 from pliant.engines.simulate.bones import Frames
-from pliant.engines.simulate.dynamics import GAMMA, BodyState, Forces, Stepper, checked_forces
+from pliant.engines.simulate.dynamics import GAMMA, BodyState, Forces, checked_forces
 from pliant.engines.simulate.jumps import Jump, bridged, find_jumps, glitch_notes, jump_notes, rigid_step
 from pliant.engines.simulate.options import SimulateOptions
 from pliant.engines.simulate.pre_roll import pre_roll_poses
 
 if TYPE_CHECKING:
     from pliant.engines.simulate.body import ElasticBody
-    from pliant.engines.simulate.reduced import ReducedBody, ReducedStepper
+    from pliant.engines.simulate.reduced import ReducedBody
 
 EARLY = 1e-6
 """Of a step or frame, that a moment may be early."""
@@ -164,41 +164,40 @@ def _cubic(values: Floats, at: Floats) -> Floats:
     return np.asarray(values[k] + t * (ahead + (1 - t) * bend))
 
 
-def states(
-    body: ElasticBody,
+def play(
+    stepper: Any,
     motion: Motion,
     pace: Pace,
-    start: BodyState | None,
-    resume: BodyState | None,
+    *,
+    start: BodyState | None = None,
+    resume: BodyState | None = None,
     following: bool,
-    obstacles: Iterable[Any],
-    friction: float,
-    self_contact: bool,
     pre_roll: float,
-    **options: Any,
-) -> Iterator[BodyState]:
-    """The state at every frame of a clip; the last one has a `problem` if it cannot go on."""
-    from pliant.engines.simulate.contacts import make_collisions
+    report: ReportFrames | None,
+) -> States:
+    """The state at every frame of a clip; the last one has a `problem` if it cannot go on.
 
-    collisions = make_collisions(body, obstacles, friction, pace.fps, self_contact)
-    stepper = Stepper(body, pace.step, collisions=collisions, **options)
+    stepper: a `Stepper`, or a `ReducedStepper`, which takes no `start` and no `resume`.
+    """
+    motion, notes = mended(stepper.body, motion)
     player = player_of(stepper, motion, pace)
 
-    def first() -> BodyState:
+    def first() -> Any:
         if resume is not None:
             return resume
         if start is not None:
-            begun = stepper.restart(start, player.frames)
-            return begun if collisions is None else collisions.measured(begun)
+            return stepper.restart(start, player.frames)
         if pre_roll > 0:
-            before_cut = min((jump.frame for jump in jumps_of(body, motion)), default=len(motion))
+            before_cut = min((jump.frame for jump in jumps_of(stepper.body, motion)), default=len(motion))
             shown = replace(
                 motion, rotations=motion.rotations[:before_cut], translations=motion.translations[:before_cut]
             )
-            return _rolled(body, shown, pace, max(round(pre_roll / pace.step), 2), player)
+            return _rolled(shown, pace, max(round(pre_roll / pace.step), 2), player)
         return player.begun(0, following=following)
 
-    return stepped(player, pace, first, _steps_until(resume, pace, motion))
+    steps = stepped(player, pace, first, _steps_until(resume, pace, motion))
+    before = 0 if resume is None else round(resume.time * pace.fps)
+    return States(stepper.body, motion, pace, steps, report, before, notes)
 
 
 def mended(body: ElasticBody | ReducedBody, motion: Motion) -> tuple[Motion, tuple[str, ...]]:
@@ -213,7 +212,7 @@ def jumps_of(body: ElasticBody | ReducedBody, motion: Motion) -> list[Jump]:
     return find_jumps(body.bones, frames, motion.fps, body.diagonal)
 
 
-def player_of(stepper: Stepper | ReducedStepper, motion: Motion, pace: Pace) -> Player:
+def player_of(stepper: Any, motion: Motion, pace: Pace) -> Player:
     """A motion, with its jumps, for a stepper."""
     jumps = jumps_of(stepper.body, motion)
     poses = pace.poses(motion, [jump.frame for jump in jumps])
@@ -273,7 +272,7 @@ class Player:
         return self.frames.chosen(slice(2 * k, 2 * k + 3))
 
 
-def _rolled(body: ElasticBody, motion: Motion, pace: Pace, steps: int, player: Player) -> BodyState:
+def _rolled(motion: Motion, pace: Pace, steps: int, player: Player) -> BodyState:
     """The state at the motion's beginning, after a pre-roll."""
     times = (_moments(steps) - steps) * pace.step
     before = replace(player, poses=pre_roll_poses(motion, times), jumps={})
@@ -412,5 +411,5 @@ def check_start(body: ElasticBody, start: Any, name: str = "start") -> None:
 
 __all__ = [
     "BodyState", "Forces", "Pace", "Simulation", "States", "check_forces", "check_motion", "check_start", "mended",
-    "player_of", "states", "stepped",
+    "play",
 ]  # fmt: skip

@@ -126,9 +126,7 @@ class StrainLimits:
 
     def stretches(self, x: Floats) -> Floats:
         """(q, 3) of nodes (n, 3), descending; the last is negative where flesh is inverted."""
-        sigma = np.empty((len(self.bones), 3))
-        kernels.limits_stretches(self.gradients(x), sigma)
-        return sigma
+        return stretches_of(self.gradients(x))
 
     def outside(self, F: Floats) -> int:
         """How many points have left the range without energy."""
@@ -167,6 +165,13 @@ class StrainLimits:
 def limit_walls(limit: StretchLimit) -> Floats:
     """(4,) the `walls` of a limit of stretch; (0,) if there is none."""
     return locked(np.array([] if limit == "none" else [*_lower(limit), 1 + ONSET * limit, 1 + limit]))
+
+
+def stretches_of(F: Floats) -> Floats:
+    """(q, 3) of deformation gradients (q, 9), descending; the last is negative where flesh is inverted."""
+    sigma = np.empty((len(F), 3))
+    kernels.limits_stretches(F, sigma)
+    return sigma
 
 
 def far_beyond(sigma: Floats, bones: Floats, walls: Floats) -> NDArray[np.bool_]:
