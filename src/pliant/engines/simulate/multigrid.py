@@ -182,8 +182,7 @@ def _coarse_stiffness(operator: CorotatedOperator, P: Any) -> Any:
 
 def _rest_blocks(operator: CorotatedOperator) -> Floats:
     """(free, 3, 3) the diagonal blocks Σ_q (λ₁ + μ) g gᵀ + μ |g|² 1 + Σ_c Λ b bᵀ of K at rest."""
-    start, point, g = operator.lists
-    node = np.repeat(np.arange(len(start) - 1), np.diff(start))
+    point, node, g = operator.points, operator.functions.node, operator.gradient
     square = np.einsum("ki,ki->k", g, g)[:, None, None] * np.eye(3)
     each = (operator.own + operator.mu)[point, None, None] * np.einsum("ki,kj->kij", g, g)
     blocks = _summed(node, each + operator.mu[point, None, None] * square, operator)

@@ -136,7 +136,7 @@ class SimulateOptions(Options):
         label="Frames a second",
     )  # fmt: skip
     accuracy: float = option(
-        1e-2, Number(0, 1, "a number above 0 and below 1"), "what a step's solve may lack, over what the step changes",
+        3e-2, Number(0, 1, "a number above 0 and below 1"), "what a step's solve may lack, over what the step changes",
         slider=(1e-5, 0.1), group=SOLVER_GROUP, needs=("inertia", "nodes"),
     )  # fmt: skip
 
