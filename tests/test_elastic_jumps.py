@@ -10,8 +10,9 @@ import pytest
 from pliant import ElasticBody, Material, Motion, Skeleton, gallery
 from pliant.core import rotations
 from pliant.core.errors import PliantWarning
-from pliant.engines.simulate import BodyState
-from pliant.engines.simulate.simulation import jumps_of, mended
+from pliant.engines.simulate import BodyState, jumps
+from pliant.engines.simulate.dynamics import Stepper
+from pliant.engines.simulate.simulation import Pace, jumps_of, mended, player_of
 
 POST = Skeleton.from_positions([[0, -2.3, 0], [0, 0, 0], [0, 2.3, 0]], [-1, 0, 1])
 
@@ -100,6 +101,48 @@ def test_what_moves_quickly_does_not_jump(post):
     assert not any(post.simulate(motion, dt=1 / 30).notes for motion in motions)
     creature = ElasticBody(gallery.creature(500).base, gallery.creature_skeleton(), nodes=300)
     assert not jumps_of(creature, gallery.creature_walk(8))
+
+
+def shaken(cycles: float, fps: float = 30.0, frames: int = 16) -> Motion:
+    """The lower end goes to and fro by a fifth of the diagonal, so many times a second, and begins smoothly."""
+    motion = swing(0, frames, fps)
+    t = np.arange(frames) / fps
+    places = motion.translations.copy()
+    places[:, 0, 0] += 1.0 * np.sin(2 * np.pi * cycles * t) * np.minimum(1, t / 0.3) ** 2
+    return replace(motion, translations=places)
+
+
+def test_steps_are_divided_where_flesh_cannot_follow_the_bones(post, monkeypatch):
+    """Only there; and then the shape is as near to that of short steps as it is elsewhere."""
+    gentle, violent = (player_of(Stepper(post, 1 / 30), motion, Pace.of(motion, 1 / 30, None, 0.0)).substeps
+                       for motion in (shaken(0.5), shaken(4)))  # fmt: skip
+    assert gentle.max() == 1
+    assert violent.max() >= 4
+    motion = shaken(4)
+    exact, divided = (post.simulate(motion, dt=dt) for dt in (1 / 480, 1 / 30))
+    assert divided.converged
+    monkeypatch.setattr(jumps, "FOLLOWED", np.inf)
+    errors = [np.abs(clip.points - exact.points).max() for clip in (divided, post.simulate(motion, dt=1 / 30))]
+    assert errors[0] < 0.01 * post.diagonal
+    assert errors[0] < 0.2 * errors[1]
+
+
+def test_divided_steps_resume_exactly(post):
+    motion = shaken(4)
+    states = list(post.states(motion, dt=1 / 30))
+    again = list(post.states(motion, dt=1 / 30, resume=states[7]))
+    np.testing.assert_array_equal(again[-1].nodes, states[-1].nodes)
+
+
+@pytest.mark.filterwarnings("ignore::pliant.core.errors.PliantWarning")
+def test_bones_that_flesh_cannot_follow_are_said(post):
+    """A shape that is thrown about from frame to frame: no step is a jump among those around it."""
+    motion = swing(0, 8)
+    places = motion.translations.copy()
+    places[:, 0, 0] += 40.0 * (np.arange(8) % 2)
+    clip = post.simulate(replace(motion, translations=places), dt=1 / 30)
+    assert not clip.converged
+    assert "bones move farther in a step than flesh can follow" in clip.states[1].message or clip.stopped
 
 
 def test_bones_roll_in_from_rest(post):

@@ -16,6 +16,7 @@ from pliant.core.values import Value
 from pliant.engines.simulate.bones import Frames
 from pliant.engines.simulate.diffusion import RotationWeights
 from pliant.engines.simulate.modes import SYMMETRIC
+from pliant.engines.simulate.nodes import cluster_centres
 from pliant.engines.simulate.warping import Singles
 
 SHARE_RIDGE = 1e-3
@@ -142,11 +143,6 @@ def clustered(points: Floats, sizes: Floats, count: int, dense: Floats | None = 
     wanted = sizes if dense is None else sizes * dense
     rng = np.random.default_rng(0)
     centres = points[np.sort(rng.choice(len(points), count, replace=False, p=wanted / wanted.sum()))]
-    for _ in range(4):
-        owner = cKDTree(centres).query(points)[1]
-        size = np.bincount(owner, wanted, minlength=len(centres))
-        middle = np.stack([np.bincount(owner, wanted * x, minlength=len(centres)) for x in points.T], axis=1)
-        centres = middle[size > 0] / size[size > 0, None]
-    chosen = np.unique(cKDTree(points).query(centres)[1])
+    chosen = cluster_centres(points, centres, wanted)
     owner = cKDTree(points[chosen]).query(points)[1]
     return chosen, np.asarray(np.bincount(owner, sizes, minlength=len(chosen)), dtype=np.float64)

@@ -35,6 +35,7 @@ time in which a wave crosses the body, what they leave adds up: there the share 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -77,6 +78,7 @@ ROUNDING = 1e-13
 """Displacements, over the largest coordinate, that are too little to be solved for."""
 FARTHEST = 3.0
 """Distance from where the bones carry it, over the diagonal, beyond which flesh has flown apart."""
+SHORTER_STEPS = "use shorter steps (dt), stiffer flesh or a slower motion"
 CONTACT = "contact_"
 """What the names of contact's arrays begin with in those of a state."""
 Forces = Callable[[float, Floats], ArrayLike] | ArrayLike | None
@@ -190,20 +192,30 @@ class Stepper:
         accuracy: float = SimulateOptions.accuracy,
         stretch_limit: StretchLimit = SimulateOptions.stretch_limit,
     ) -> None:
-        self.body, self.h, self.g, self.forces = body, step, DIAGONAL * step, forces
-        self.damping, self.drag, self.viscous = damping, drag, damping / self.g
+        self.body, self.forces, self.damping, self.drag, self.share = body, forces, damping, drag, accuracy
         self.collisions, self.fibres = collisions, body.fibres() if fibres is None else fibres
         self.mass = body.mass[: body.nodes.free, None]
         self.weight = self.mass * body.gravity(gravity)
-        inertia = 1 / self.g**2 + drag / self.g
-        self.stiffness, self.leash = 1 + self.viscous, body.leash[:, None]
+        self.limits, self.leash = body.limits(stretch_limit), body.leash[:, None]
+        self._cut(step)
+
+    def _cut(self, step: float) -> None:
+        """What depends on the length of steps."""
+        body, self.h, self.g = self.body, step, DIAGONAL * step
+        self.viscous, inertia = self.damping / self.g, 1 / self.g**2 + self.drag / self.g
+        self.stiffness = 1 + self.viscous
         self.inertia = inertia * self.mass + self.stiffness * self.leash
         self.single = self.inertia[:, 0].astype(np.float32)
         self.preconditioner = body.multigrid.preconditioner(inertia, self.stiffness)
         crossing = body.diagonal * (float(self.mass.sum()) / body.operator.stiffest) ** 0.5
-        self.accuracy = accuracy * min(1.0, step / (SHORT * crossing))
-        self.limits = body.limits(stretch_limit)
+        self.accuracy = self.share * min(1.0, step / (SHORT * crossing))
         self.least = LEAST_CHANGE * body.diagonal * (self.g / crossing) ** 2
+
+    def divided(self, count: int) -> Stepper:
+        """The same with so many steps in the time of one."""
+        other = copy(self)
+        other._cut(self.h / count)
+        return other
 
     def start(
         self,
@@ -437,7 +449,7 @@ class Stepper:
         overstrained = max(stage.overstrained for stage in stages)
         message = failure_of(volume, inverted, overstrained, len(end.stretch)) if np.isfinite(volume) else problem
         if not message and not all(stage.converged for stage in stages):
-            message = "a step is not solved to its accuracy; use shorter steps (dt), stiffer flesh or a slower motion"
+            message = f"a step is not solved to its accuracy; {SHORTER_STEPS}"
         leashed = leash_energy(body.leash, end.nodes, end.carried)
         pressed = 0.0 if end.in_contact is None else end.in_contact.energy
         kinetic = 0.5 * float(np.einsum("i,ij,ij->", self.mass[:, 0], end.velocity, end.velocity))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -78,6 +79,12 @@ class ReducedStepper:
         self.walls = limit_walls(stretch_limit)
         self.weight = np.outer(np.sqrt(body.mass.weights), body.body.gravity(gravity)).ravel()
         self.small = SMALL_STEP * body.diagonal * float(body.mass.weights.sum()) ** 0.5
+
+    def divided(self, count: int) -> ReducedStepper:
+        """The same with so many steps in the time of one."""
+        other = copy(self)
+        other.h, other.g = self.h / count, self.g / count
+        return other
 
     def begin(self, frames: Frames, *, time: float = 0.0, following: bool = True, path: Any = None) -> ReducedState:
         """At rest in the first of the frames, moving with the bones or not; the next are the ends of stages."""

@@ -21,11 +21,20 @@ from pliant.core.clips import MOST_FRAMES, Animation
 from pliant.core.errors import InputError, PliantWarning
 from pliant.core.progress import ReportFrames
 from pliant.core.skeleton import MOST_MOTION_FRAMES as MOST_STEPS, Motion
-from pliant.core.topology import Floats
+from pliant.core.topology import Floats, Ints
 from pliant.core.values import locked
 from pliant.engines.simulate.bones import Frames
-from pliant.engines.simulate.dynamics import GAMMA, BodyState, Forces, checked_forces
-from pliant.engines.simulate.jumps import Jump, bridged, find_jumps, glitch_notes, jump_notes, rigid_step
+from pliant.engines.simulate.dynamics import GAMMA, SHORTER_STEPS, BodyState, Forces, checked_forces
+from pliant.engines.simulate.jumps import (
+    MOST_SUBSTEPS,
+    Jump,
+    bridged,
+    find_jumps,
+    glitch_notes,
+    jump_notes,
+    rigid_step,
+    substeps,
+)
 from pliant.engines.simulate.options import SimulateOptions
 from pliant.engines.simulate.pre_roll import pre_roll_poses
 
@@ -108,10 +117,6 @@ class Pace:
     def steps(self, motion: Motion) -> int:
         """How many there are, those of `hold` among them."""
         return round(motion.duration / self.step) + round(self.hold / self.step)
-
-    def poses(self, motion: Motion, cuts: Sequence[int] = ()) -> Poses:
-        """At the beginning and at the end of both stages of every step; at last, the last pose is held."""
-        return _sampled(motion, _moments(self.steps(motion)) * (motion.fps * self.step), cuts)
 
     def step_at(self, frame: int, motion: Motion) -> int:
         """The first step that ends at a frame of the motion, or after it."""
@@ -215,8 +220,12 @@ def jumps_of(body: ElasticBody | ReducedBody, motion: Motion) -> list[Jump]:
 def player_of(stepper: Any, motion: Motion, pace: Pace) -> Player:
     """A motion, with its jumps, for a stepper."""
     jumps = jumps_of(stepper.body, motion)
-    poses = pace.poses(motion, [jump.frame for jump in jumps])
-    return Player(stepper, poses, {pace.step_at(jump.frame, motion): jump for jump in jumps})
+    cuts = [jump.frame for jump in jumps]
+
+    def sample(at: Floats) -> Poses:
+        return _sampled(motion, at * (motion.fps * pace.step), cuts)
+
+    return Player(stepper, sample, pace.steps(motion), {pace.step_at(jump.frame, motion): jump for jump in jumps})
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,30 +234,56 @@ class Player:
 
     stepper: Any
     """A `Stepper` or a `ReducedStepper`."""
-    poses: Poses
-    """The beginning, and the ends of both stages of every step."""
+    sample: Callable[[Floats], Poses]
+    """The joints at ascending moments (f,), in steps; after the last step, the last pose is held."""
+    steps: int
+    """How many there are."""
     jumps: Mapping[int, Jump]
     """By the step at whose end the bones have jumped."""
+    _shorter: dict[int, Any] = field(default_factory=dict)
+    """The stepper, divided by numbers of steps."""
+
+    @cached_property
+    def poses(self) -> Poses:
+        """The beginning, and the ends of both stages of every step."""
+        return self.sample(_moments(self.steps))
 
     @cached_property
     def frames(self) -> Frames:
         """The bones in these poses."""
         return self.stepper.body.bones.posed(*self.poses)
 
-    @property
-    def steps(self) -> int:
-        """How many there are."""
-        return len(self.frames.quaternions) // 2
+    @cached_property
+    def substeps(self) -> Ints:
+        """(steps,) into how many steps each has to be divided, so that flesh can follow the bones."""
+        return substeps(self.frames, self.stepper.body.diagonal)
 
     def step(self, state: BodyState, k: int) -> BodyState:
         """The state after step k, from that before it."""
         jump = self.jumps.get(k)
         if jump is None:
-            return self.stepper.step(state, self.frames, 2 * k)
+            return self._divided(state, k, int(self.substeps[k - 1]))
         if not jump.teleport:
             return self.begun(k, time=state.time + self.stepper.h)
         R, shift, _ = rigid_step(self.frames, 2 * k - 2, 2 * k)
         return self.stepper.teleported(state, self._ahead(k), R, shift)
+
+    def _divided(self, state: BodyState, k: int, wanted: int) -> BodyState:
+        """The state after step k, which is divided into so many."""
+        if wanted == 1:
+            return self.stepper.step(state, self.frames, 2 * k)
+        count = min(wanted, MOST_SUBSTEPS)
+        if count not in self._shorter:
+            self._shorter[count] = self.stepper.divided(count)
+        shorter, done = self._shorter[count], [state]
+        frames = self.stepper.body.bones.posed(*self.sample(k - 1 + _moments(count) / count))
+        while len(done) <= count and not done[-1].problem:
+            done.append(shorter.step(done[-1], frames, 2 * len(done)))
+        found = replace(_worst(done[1:]), time=state.time + self.stepper.h)
+        if wanted > count and not found.message:
+            message = f"bones move farther in a step than flesh can follow; {SHORTER_STEPS}"
+            found = replace(found, converged=False, message=message)
+        return found
 
     def begun(self, k: int, *, following: bool = True, time: float = 0.0) -> BodyState:
         """The static shape after step k, moving with the bones or at rest."""
@@ -274,9 +309,13 @@ class Player:
 
 def _rolled(motion: Motion, pace: Pace, steps: int, player: Player) -> BodyState:
     """The state at the motion's beginning, after a pre-roll."""
-    times = (_moments(steps) - steps) * pace.step
-    before = replace(player, poses=pre_roll_poses(motion, times), jumps={})
-    state = before.begun(0, time=float(times[0]))
+    seconds = steps * pace.step
+
+    def sample(at: Floats) -> Poses:
+        return pre_roll_poses(motion, at * pace.step - seconds, seconds)
+
+    before = replace(player, sample=sample, steps=steps, jumps={})
+    state = before.begun(0, time=-seconds)
     since = [state]
     for k in range(1, steps + 1):
         since.append(before.step(since[-1], k))
