@@ -121,7 +121,7 @@ def small() -> ElasticBody:
 def test_steps_are_divided_where_flesh_cannot_follow_the_bones(small, monkeypatch):
     gentle, violent = (
         player_of(Stepper(small, 1 / 30), motion, Pace.of(motion, 1 / 30, None, 0.0)).substeps
-        for motion in (shaken(0.5), shaken(4))
+        for motion in (swing(10), shaken(4))
     )
     assert gentle.max() == 1
     assert violent.max() >= 4
