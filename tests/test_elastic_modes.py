@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -109,6 +110,17 @@ def test_points_that_stand_for_others_have_positive_weights(few):
     for weights, whole in ((few.mass.weights, few.body.mass.sum()), (few.strains.weights, few.body.volume)):
         assert (weights >= 0).all()
         assert weights.sum() == pytest.approx(whole, rel=0.1)
+
+
+def test_modes_are_built_once_for_a_body(few, monkeypatch):
+    def built(*arguments):
+        raise AssertionError
+
+    monkeypatch.setattr(ReducedBody, "__init__", built)
+    for body in (few.body, pickle.loads(pickle.dumps(few.body))):
+        np.testing.assert_array_equal(body.reduced(24).frequencies, few.frequencies)
+    with pytest.raises(AssertionError):
+        few.body.with_material(Material(young=4e6, poisson=0.3)).reduced(24)
 
 
 def test_there_are_as_many_modes_as_asked_for(few):
