@@ -187,7 +187,7 @@ def test_stresses_are_the_energys_slope(limits, spread):
 @pytest.mark.parametrize("spread", [0.1, 0.6])
 def test_the_curvature_is_the_stress_slope_without_what_is_negative(limits, spread):
     F = gradients(limits, spread)
-    active, _, frames = limits.curvature(limits.stressed(F))
+    active, frames = limits.curvature(limits.stressed(F))
     U, V, values = frames[:, :9].reshape(-1, 3, 3), frames[:, 9:18].reshape(-1, 3, 3), frames[:, 18:].astype(float)
     h, made, exact = 1e-6, np.zeros((len(active), 9, 9)), np.zeros((len(active), 9, 9))
     pairs = [(1, 2), (0, 2), (0, 1)]
