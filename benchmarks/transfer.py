@@ -36,7 +36,6 @@ from pliant.engines.transfer.green import green_blocks
 from pliant.gallery.primitives import box_mesh
 
 sys.path.insert(0, str(Path(__file__).parent))
-from lipman import plain_numpy, pseudo_code
 
 LATTICE, FRAMES, CONTROLS = 60, 30, 12
 
@@ -110,6 +109,8 @@ def bending(points: Floats) -> tuple[Floats, Floats]:
 
 def precomputation(cage: Cage, points: Floats) -> tuple[float, int, float, float, float]:
     """Seconds of the smoothness, its samples, and seconds of the coordinates: pliant's, the pseudo-code's, NumPy's."""
+    from lipman import plain_numpy, pseudo_code  # needs Numba
+
     basis, surface = Basis.of(cage, "green"), cage.surface
     places, weights, _ = samples(cage, LATTICE)
     smoothness(basis, places[:600], weights[:600])

@@ -2,7 +2,7 @@
 
     python benchmarks/transfer.py matrix                       # every pair
     python benchmarks/transfer.py matrix walk bull -- knight   # some sources, some targets
-    python benchmarks/transfer.py matrix --headings            # sensible pairs, turned, scaled and mirrored
+    python benchmarks/transfer.py matrix --headings            # turned, moved, scaled and mirrored: every target once
     python benchmarks/transfer.py matrix --sheets FOLDER       # a contact sheet of every pair that is done
 
 For each pair: whether it was done or refused ("!" where that is not what should be: bodies that stand on as many legs,
@@ -35,7 +35,7 @@ from pliant.core.errors import InputError
 from pliant.core.topology import Floats
 from pliant.engines.transfer.automatic import cage_axes
 from pliant.gallery.primitives import box_mesh
-from pliant.geometry.body_plan import bodies
+from pliant.geometry.body_plan import names
 from pliant.geometry.body_plan.recognition import followed_nodes, limb_errors
 from pliant.geometry.body_plan.retargeted import Retargeted
 
@@ -49,11 +49,12 @@ HEADINGS = (45, 90, 135, 180, 225, 270, 315)
 
 @dataclass(frozen=True)
 class Thing:
-    """A source or a target, how many legs it stands on (0: it flies; -1: none of these), and where it faces."""
+    """A source or a target, how many legs it stands on (0: it flies; -1: none of these), where it faces, what is up."""
 
     make: Callable[[], Any]
     legs: int
     front: tuple[float, float, float] = (0, 0, 1)
+    up: tuple[float, float, float] = (0, 1, 0)
 
 
 def bvh(name: str) -> Callable[[], Motion]:
@@ -72,10 +73,14 @@ def shape(name: str) -> Callable[[], Any]:
     return lambda: shape_in(str(DATA / name))
 
 
-def turned_motion(motion: Motion, R: Floats, scale: float = 1.0) -> Motion:
-    """A motion in a world that is turned and scaled; R may mirror."""
-    bones = motion.skeleton
-    flip = np.diag([1.0, 1.0, -1.0]) if np.linalg.det(R) < 0 else np.eye(3)
+def turned_motion(motion: Motion, R: Floats, scale: float = 1.0, shift: Any = 0.0) -> Motion:
+    """A motion in a world that is turned, scaled and moved; R may mirror, which changes the names of sides."""
+    bones, called = motion.skeleton, list(motion.skeleton.names)
+    flip = np.eye(3)
+    if np.linalg.det(R) < 0:
+        flip = np.diag([1.0, 1.0, -1.0])
+        for i, j in names.mirrored(bones.names):
+            called[i], called[j] = called[j], called[i]
     q = rotations.quaternion(R @ flip)
 
     def mirror(turns: Floats) -> Floats:
@@ -84,25 +89,29 @@ def turned_motion(motion: Motion, R: Floats, scale: float = 1.0) -> Motion:
     offsets, rest = scale * bones.offsets @ flip, mirror(bones.rest_rotations)
     places, turns = scale * motion.translations @ flip, mirror(motion.rotations)
     for j in np.flatnonzero(bones.parents < 0):
-        offsets[j], rest[j] = R @ flip @ offsets[j], rotations.multiply(q, rest[j])
-        places[:, j], turns[:, j] = places[:, j] @ flip @ R.T, rotations.multiply(q, turns[:, j])
+        offsets[j], rest[j] = R @ flip @ offsets[j] + shift, rotations.multiply(q, rest[j])
+        places[:, j], turns[:, j] = places[:, j] @ flip @ R.T + shift, rotations.multiply(q, turns[:, j])
     ends = {j: scale * flip @ end for j, end in bones.ends.items()}
-    other = pliant.Skeleton(bones.names, bones.parents, offsets, rest, ends)
+    other = pliant.Skeleton(tuple(called), bones.parents, offsets, rest, ends)
     return replace(motion, skeleton=other, translations=places, rotations=turns, channels=None)
 
 
-def turned_shape(body: Any, R: Floats, scale: float = 1.0) -> Any:
-    """A shape that is turned and scaled, its faces reversed where R mirrors."""
-    moved = scale * body.points @ R.T
+def turned_shape(body: Any, R: Floats, scale: float = 1.0, shift: Any = 0.0) -> Any:
+    """A shape that is turned, scaled and moved, its faces reversed where R mirrors."""
+    moved = scale * body.points @ R.T + shift
     if np.linalg.det(R) < 0 and isinstance(body, Mesh):
-        return Mesh(moved, [face[::-1] for face in body.polygons], world=body.world)
+        called = list(body.vertex_groups)
+        sides = dict(names.mirrored(called))
+        sides |= {j: i for i, j in sides.items()}
+        groups = {called[sides.get(k, k)]: weights for k, weights in enumerate(body.vertex_groups.values())}
+        return Mesh(moved, [face[::-1] for face in body.polygons], world=body.world, vertex_groups=groups)
     return body.with_points(moved)
 
 
-def turned_source(source: Any, R: Floats, scale: float = 1.0) -> Any:
+def turned_source(source: Any, R: Floats, scale: float = 1.0, shift: Any = 0.0) -> Any:
     if isinstance(source, Motion):
-        return turned_motion(source, R, scale)
-    return Animation(turned_shape(source.shape, R, scale), scale * source.points @ R.T, source.fps)
+        return turned_motion(source, R, scale, shift)
+    return Animation(turned_shape(source.shape, R, scale, shift), scale * source.points @ R.T + shift, source.fps)
 
 
 def boxes() -> Mesh:
@@ -142,11 +151,11 @@ Z_UP = rotations.matrix(rotations.from_axis_angle([1, 0, 0], np.pi / 2))
 SOURCES = {
     "walk": Thing(bvh("cmu/02_01.bvh"), 2),
     "walk, no T-pose": Thing(lambda: part_of(bvh("cmu/02_01.bvh")(), 1, 343), 2),
-    "walk, Z up": Thing(lambda: turned_motion(bvh("cmu/02_01.bvh")(), Z_UP), 2),
+    "walk, Z up": Thing(lambda: turned_motion(bvh("cmu/02_01.bvh")(), Z_UP), 2, (0, -1, 0), (0, 0, 1)),
     "run": Thing(bvh("cmu/09_01.bvh"), 2),
     "jump": Thing(bvh("cmu/16_05.bvh"), 2),
     "cartwheel": Thing(bvh("cmu/49_06.bvh"), 2),
-    "makehuman": Thing(bvh("makehuman/walk1.bvh"), 2),
+    "makehuman": Thing(bvh("makehuman/walk1.bvh"), 2, (0, -1, 0), (0, 0, 1)),
     "man": Thing(joints("models/rigged/CesiumMan.glb", "0"), 2),
     "man's points": Thing(points("models/rigged/CesiumMan.glb"), 2),
     "bull": Thing(points("models/rigged/Bull.glb", "AnimalArmature|Gallop"), 4),
@@ -172,7 +181,7 @@ TARGETS = {
     "elephant": Thing(shape("models/elephant/elephant.obj"), 2),
     "bunny": Thing(shape("models/rigged/HumanoidRig.glb"), 2),
     "tyrannosaur": Thing(shape("models/dino/Trex.glb"), 2),
-    "dino": Thing(shape("models/dino/dino.off"), 2, (0, -1, 0)),
+    "dino": Thing(shape("models/dino/dino.off"), 2, (0, -1, 0), (0, 0, 1)),
     "alpaca": Thing(shape("models/rigged/Alpaca.glb"), 4),
     "husky": Thing(shape("models/rigged/Husky.glb"), 4),
     "stag": Thing(shape("models/rigged/Stag.glb"), 4),
@@ -385,7 +394,7 @@ def matrix(words: Sequence[str]) -> None:
         del words[k : k + 2]
     if "--headings" in words:
         words.remove("--headings")
-        headings(chosen(words))
+        headings([pair for pair in chosen(words) if is_sensible(*pair)] if words else one_each())
         return
     good, all_sensible, silent, slides, sunk = 0, 0, 0, [], []
     print(
@@ -417,61 +426,68 @@ def matrix(words: Sequence[str]) -> None:
         )
 
 
-TURN = {
-    f"{degrees}°": rotations.matrix(rotations.from_axis_angle([0, 1, 0], np.radians(degrees))) for degrees in HEADINGS
-}
+def one_each() -> list[tuple[str, str]]:
+    """Every target with a sensible source, and every source."""
+    pairs, used = [], dict.fromkeys(SOURCES, 0)
+    for other in TARGETS:
+        fitting = [name for name in SOURCES if is_sensible(name, other)]
+        if fitting:
+            pairs.append((min(fitting, key=lambda name: used[name]), other))
+            used[pairs[-1][0]] += 1
+    return pairs
+
+
+def turn(thing: Thing, degrees: float) -> Floats:
+    """About what is up."""
+    return rotations.matrix(rotations.from_axis_angle(list(thing.up), np.radians(degrees)))
+
+
+def mirror(thing: Thing) -> Floats:
+    return np.diag([-1.0, 1.0, 1.0])
 
 
 def headings(pairs: Sequence[tuple[str, str]]) -> None:
-    """How far results are from turned ones, over the diagonal: the target turned, the source turned, both mirrored."""
-    bodies._shape_body = cache(bodies._shape_body.__wrapped__)
-    mirror = np.diag([-1.0, 1.0, 1.0])
+    """How far results are from what they should be when source and target are turned, moved, scaled and mirrored.
+
+    Both are turned about what is up, the source three times as far as the target; the second-last column is the worst
+    heading, over the diagonal.
+    """
     worst: list[float] = []
-    print(f"{'source':16} {'target':13} {'target turned: mean, most':>28} {'source turned':>14} {'mirrored':>17}")
+    print(f"{'source':16} {'target':13} {'turned: mean':>13} {'most':>9} {'mirrored: mean':>15} {'most':>9} {'s':>6}")
     for name, other in pairs:
-        if not is_sensible(name, other):
-            continue
-        source, (body, cage) = source_of(name), target_of(other)
-        frames = np.linspace(0, len(source) - 1, 3).round()
+        begun = time.process_time()
+        source, body = source_of(name), TARGETS[other].make()
+        some = np.linspace(0, len(source) - 1, 3).round()
         try:
-            wanted = result(source, body, cage, frames)
+            wanted = result(source, body, some)
         except InputError as problem:
-            print(f"{name:16} {other:13} refused: {str(problem)[:80]}", flush=True)
+            print(f"{name:16} {other:13} refused: {str(problem)[:90]}", flush=True)
             continue
-        away = [
-            np.abs(np.linalg.norm(result(source, *turned_target(other, k), frames) / SCALE @ TURN[k] - wanted, axis=2))
-            for k in TURN
-        ]
-        sources = [turned_source(source, Z_UP @ TURN["135°"], 0.01)]
-        also = [np.linalg.norm(result(s, body, cage, frames) - wanted, axis=2) for s in sources]
-        both = result(turned_source(source, mirror), *mirrored_target(other), frames) @ mirror
-        flipped = np.linalg.norm(both - wanted, axis=2) / body.diagonal
-        values = [max(a.mean() for a in away), max(a.max() for a in away), max(a.max() for a in also)]
-        values = [v / body.diagonal for v in values] + [flipped.mean(), flipped.max()]
-        worst.append(max(values[1], values[2], values[4]))
-        print(
-            f"{name:16} {other:13} {100 * values[0]:15.3f}, {100 * values[1]:8.3f} % {100 * values[2]:11.4f} % "
-            f"{100 * values[3]:8.3f}, {100 * values[4]:.3f} %",
-            flush=True,
-        )
-    print(f"{sum(w < 0.01 for w in worst)} of {len(worst)} pairs turn, scale and mirror along to 1 % at every point")
+        shift = np.array([0.3, -0.7, 1.1]) * body.diagonal
+        away = []
+        for degrees in (*HEADINGS, None):
+            if degrees is None:
+                R, S = mirror(TARGETS[other]), mirror(SOURCES[name])
+            else:
+                R, S = turn(TARGETS[other], degrees), turn(SOURCES[name], 3 * degrees)
+            try:
+                found = result(turned_source(source, S, 0.01, 2.5), turned_shape(body, R, SCALE, shift), some)
+            except InputError as problem:
+                print(f"{name:16} {other:13} {degrees or 'mirrored'}: refused: {str(problem)[:90]}", flush=True)
+                found = np.full_like(wanted, np.inf)
+            away.append(np.linalg.norm((found - shift) / SCALE @ R - wanted, axis=2) / body.diagonal)
+        worst.append(max(float(a.max()) for a in away))
+        values = [max(a.mean() for a in away[:-1]), max(a.max() for a in away[:-1]), away[-1].mean(), away[-1].max()]
+        shown = "".join(f" {100 * value:{width}.2g} %" for value, width in zip(values, (11, 7, 13, 7), strict=True))
+        print(f"{name:16} {other:13}{shown} {time.process_time() - begun:6.1f}", flush=True)
+    print(f"{sum(w < 0.01 for w in worst)} of {len(worst)} pairs turn, move, scale and mirror along to 1 % everywhere")
 
 
 SCALE = 3.0
 
 
-@cache
-def turned_target(name: str, heading: str) -> tuple[Any, Any]:
-    return caged(turned_shape(TARGETS[name].make(), TURN[heading], SCALE))
-
-
-@cache
-def mirrored_target(name: str) -> tuple[Any, Any]:
-    return caged(turned_shape(TARGETS[name].make(), np.diag([-1.0, 1.0, 1.0])))
-
-
-def result(source: Any, body: Any, cage: Any, frames: Floats) -> Floats:
-    return pliant.transfer(source, body, cage, "auto", frames=frames, lattice=LATTICE).clip.points
+def result(source: Any, body: Any, frames: Floats) -> Floats:
+    return pliant.transfer(source, body, "auto", "auto", frames=frames, lattice=LATTICE, faces=400).clip.points
 
 
 if __name__ == "__main__":

@@ -142,7 +142,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.glob("*.npz")}
 
 
-@pytest.mark.parametrize("chunk", ["1", "3", "100"])
+@pytest.mark.parametrize("chunk", ["1", "3", pytest.param("100", marks=pytest.mark.slow)])
 def test_any_chunks_give_the_bytes_of_a_run(
     tmp_path: Path, command_line: Command, alone: dict[str, bytes], chunk: str
 ) -> None:

@@ -12,6 +12,7 @@ import pliant
 from pliant import gallery
 from pliant.app.cli import main as command
 from pliant.io.gltf.write import write_shapes
+from surfaces import box, tube
 
 ERROR = 5e-3
 
@@ -109,11 +110,12 @@ def test_the_baked_clip_plays_as_the_rig_does(rig, written):
         assert away(rig, points, row[1:]) < ERROR
 
 
-def test_a_second_run_replaces_the_first(written, tmp_path):
+def test_a_second_run_replaces_the_first(written, tmp_path, capsys):
     file, _ = written
     assert main(["correctives", file, "-o", tmp_path / "again.glb", "--error", "0.5%", "--quiet"]) == 0
     assert pliant.read_shapes(tmp_path / "again.glb").names == pliant.read_shapes(file).names
-    assert main(["correctives", file, "-o", tmp_path / "few.usda", "--most", "1", "--quiet"]) == 1
+    assert main(["correctives", file, "-o", tmp_path / "few.usda", "--most", "1"]) == 1
+    assert "allow more: --error or --most\n" in capsys.readouterr().out
     assert sorted(path.name for path in tmp_path.iterdir() if path.name.startswith("few")) == [
         "few.correctives.json",
         "few.usda",
@@ -151,3 +153,21 @@ def test_wrong_options(written, tmp_path, capsys, words, expected):
     assert main(["correctives", written[0], "-o", tmp_path / "x.glb", "--quiet", *words]) == 2
     assert expected in capsys.readouterr().err
     assert not list(Path(tmp_path).iterdir())
+
+
+def test_a_skin_without_morph_targets_is_refused(tmp_path, capsys):
+    clip = pliant.Animation(box(), np.stack([box().points, 1.1 * box().points]))
+    pliant.write(tmp_path / "rig.glb", pliant.skin(clip, bones=1, correctives=0))
+    assert len(pliant.read_shapes(tmp_path / "rig.glb")) == 2  # a pose of its clip
+    assert main(["correctives", tmp_path / "rig.glb", "-o", tmp_path / "out.glb"]) == 2
+    assert "rig.glb: holds no morph targets" in capsys.readouterr().err
+    assert not (tmp_path / "out.glb").exists()
+
+
+def test_correctives_are_not_advised_where_they_are_not_what_limits(tmp_path, capsys):
+    straight = np.linspace([0.0, 0, 0], [0, 0, 4], 7)
+    angle = straight[:, 2]
+    curled = np.stack([np.sin(angle), 0 * angle, 1 - np.cos(angle)], axis=1)
+    pliant.write(tmp_path / "rig.glb", pliant.Shapes.of([tube(path, 0.3, 5) for path in (straight, curled)]))
+    assert main(["correctives", tmp_path / "rig.glb", "-o", tmp_path / "out.glb", "--error", "1e-9"]) == 1
+    assert "allow more: --error\n" in capsys.readouterr().out

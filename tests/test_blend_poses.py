@@ -139,8 +139,8 @@ def extent(points: np.ndarray) -> float:
 @pytest.mark.parametrize(
     ("backwards", "interior"),
     [
-        (False, "lattice"),
         (True, "none"),
+        pytest.param(False, "lattice", marks=pytest.mark.slow),
         pytest.param(True, "lattice", marks=pytest.mark.slow),
         pytest.param(False, "none", marks=pytest.mark.slow),
     ],

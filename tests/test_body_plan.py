@@ -16,7 +16,7 @@ from pliant.core.shapes import Shape
 from pliant.geometry.body_plan.bodies import OrientedBody, shape_body, skeleton_body
 from pliant.geometry.body_plan.clearance import with_clearance
 from pliant.geometry.body_plan.contacts import find_contacts, runs
-from pliant.geometry.body_plan.following import Follower, forward
+from pliant.geometry.body_plan.following import Follower, forward, standing_height
 from pliant.geometry.body_plan.grounding import fabrik
 from pliant.geometry.body_plan.guides import chain_of
 from pliant.geometry.body_plan.joints import body_skeleton, bone_count, divided, jointed
@@ -24,7 +24,7 @@ from pliant.geometry.body_plan.matching import check_match, match_limbs
 from pliant.geometry.body_plan.moving import moving_shape, moving_skeleton, without_reference_pose
 from pliant.geometry.body_plan.names import mirrored, part, side
 from pliant.geometry.body_plan.retargeted import Hints, onto_shape, onto_skeleton
-from pliant.geometry.body_plan.symmetry import mirror_planes, surface_samples
+from pliant.geometry.body_plan.symmetry import mirror_planes, own_axes, surface_samples
 from pliant.geometry.retargeting import retargeted
 
 Y = np.array([0.0, 1.0, 0.0])
@@ -121,6 +121,28 @@ def test_shapes_face_forward_and_have_their_limbs(
     for limb in body.anatomy.limbs:
         middle = limb.path[len(limb.path) // 2 :].mean(axis=0) - body.tree.locations.mean(axis=0)
         assert limb.side == 0 or np.sign(middle @ body.frame[0]) == limb.side
+    if name in bodies and not upright:
+        np.testing.assert_allclose((body.tree.locations - 3.0) / 7.0 @ R, bodies[name].tree.locations, atol=1e-6)
+
+
+@pytest.mark.parametrize("degrees", [45, 200])
+def test_own_axes_turn_and_mirror_along(degrees: float) -> None:
+    """Bit for bit the same points in them, but for rounding, also of a body that looks the same from both sides."""
+    shape = gallery.gingerbread(900).base
+    axes = own_axes(shape, np.eye(3))
+    for R in (turn([0, 1, 0], degrees), np.diag([-1.0, 1.0, 1.0]), Z_UP):
+        there = moved(shape, R, 5.0)
+        found = own_axes(there, R.T * [[1], [-1], [1]])
+        np.testing.assert_allclose(found @ (there.points - 3.0).T / 5.0, axes @ shape.points.T, atol=1e-12)
+
+
+def test_vertex_groups_that_are_called_left_and_right_say_where_a_shape_faces() -> None:
+    flat = gallery.gingerbread(900).base
+    sides = {f"hand.{side}": (flat.points[:, 0] * sign > 0).astype(float) for side, sign in (("L", -1), ("R", 1))}
+    body = shape_body(Mesh(flat.points, flat.polygons, vertex_groups=sides))
+    assert body.frame[2] @ [0, 0, -1] > 0.9
+    assert "names" in body.evidence
+    assert body.certainty > 0.5
 
 
 @pytest.mark.parametrize("R", [np.eye(3), turn([0, 1, 0], 77), Z_UP, Z_UP @ turn([0, 1, 0], 200)])
@@ -133,6 +155,18 @@ def test_motions_stand_as_their_names_and_bones_say(make, R) -> None:
     names = [[body.anatomy.named(limb) for limb in body.anatomy.limbs] for body in (first, other)]
     assert names[0] == names[1]
     assert first.anatomy.legs == (4 if make is gallery.animal_gallop else 2)
+
+
+@pytest.mark.parametrize("degrees", [0, 45, 160])
+def test_a_twisted_rest_does_not_turn_the_heading(walk: Motion, degrees: float) -> None:
+    """Most pairs of joints agree, and outweigh hands that are held elsewhere, however the figure is turned."""
+    bones, R = walk.skeleton, turn([0, 1, 0], degrees)
+    offsets = bones.offsets.copy()
+    hand = next(j for j, name in enumerate(bones.names) if part(name) == "arm" and side(name) > 0 and "hand" in name)
+    offsets[hand] += [0, 0, 0.5 * np.linalg.norm(offsets[hand])]
+    twisted = replace(walk, skeleton=replace(bones, offsets=offsets))
+    frame = moving_skeleton(moved_motion(twisted, R)).body.frame
+    np.testing.assert_allclose(frame @ R, np.eye(3), atol=1e-6)
 
 
 def test_a_mirrored_motion_has_left_and_right_swapped(walk: Motion) -> None:
@@ -254,7 +288,7 @@ def test_source_and_target_mirrored_give_the_mirrored_result(walk: Motion, walke
     M = np.diag([-1.0, 1.0, 1.0])
     mirrored_target = Mesh(target.points @ M, [face[::-1] for face in target.polygons])
     found = results(moved_motion(walk, M), mirrored_target) @ M
-    assert np.linalg.norm(found - wanted, axis=2).mean() < 0.01 * target.diagonal
+    assert np.linalg.norm(found - wanted, axis=2).max() < 1e-3 * target.diagonal
 
 
 @pytest.mark.slow
@@ -420,6 +454,19 @@ def test_feet_that_stand_are_low(stride: Motion) -> None:
             heights = source.positions[:, chain.nodes[-1]] @ Y - found.floor
             assert 0 < planted.sum() < len(planted)
             assert heights[planted].max() < 0.1 * chain.length
+
+
+def test_a_leg_that_is_lifted_at_rest_stands_as_high_as_its_partner(walk: Motion) -> None:
+    body = moving_skeleton(walk).body
+    left, right = (next(k for k in body.anatomy.limbs if (k.role, k.side) == ("leg", side)) for side in (1, -1))
+    lifted = body.tree.locations.copy()
+    lifted[list(left.nodes[1:])] += 0.2 * left.length * Y
+    anatomy = replace(body.anatomy, limbs=tuple(replace(k, path=lifted[list(k.nodes)]) for k in body.anatomy.limbs))
+    other = replace(body, tree=replace(body.tree, locations=lifted), anatomy=anatomy)
+    for limb in (left, right):
+        chain = chain_of(body, limb)
+        for node in (chain.end_node, chain.nodes[-1]):
+            assert standing_height(other, chain, node) == pytest.approx(standing_height(body, chain, node))
 
 
 def test_a_sequence_is_followed_by_the_skeleton_of_its_plan() -> None:

@@ -11,6 +11,7 @@ import pytest
 from PIL import Image
 
 import pliant
+from gltf_maker import rigged
 from pliant import Animation, Mesh, gallery
 
 POINTS = np.array([[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0], [0.5, 0.5, 1]])
@@ -289,6 +290,30 @@ def test_a_clip_written_as_one_shape_is_noted(command_line, tmp_path):
     code, _, err = command_line("convert", str(clip), str(tmp_path / "all.obj"), "--as", "animation")
     assert (code, err) == (0, "")
     assert len(list(tmp_path.glob("all_*.obj"))) == 3
+
+
+@pytest.mark.parametrize("name", ["box.vtk", "box.xyz"])
+def test_uvs_that_a_format_cannot_hold_are_noted_once(command_line, tmp_path, name):
+    if name.endswith(".vtk"):
+        pytest.importorskip("meshio")
+    pliant.write(tmp_path / "box.obj", pliant.gallery.box(500))
+    code, _, err = command_line("convert", str(tmp_path / "box.obj"), str(tmp_path / name))
+    assert code == 0
+    assert err.count("note: ") == err.count("UVs") == 1
+
+
+def test_the_clip_that_is_taken_of_several_is_noted(command_line, tmp_path):
+    rigged().glb(tmp_path / "rig.glb")
+    code, _, err = command_line("convert", str(tmp_path / "rig.glb"), str(tmp_path / "clip.npz"))
+    assert (code, err.count("of 3 clips; --clip chooses another")) == (0, 1)
+    code, _, err = command_line("convert", str(tmp_path / "rig.glb"), str(tmp_path / "clip.npz"), "--clip", "1")
+    assert (code, err) == (0, "")
+    for clip, left in (("turn", "2 morph targets that the clip does not move are left out"), ("grow", "")):
+        _, _, err = command_line(
+            "convert", str(tmp_path / "rig.glb"), str(tmp_path / "a.glb"), "--skin", "--clip", clip
+        )
+        assert left in err
+        assert ("morph" in err) == bool(left)
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh"])

@@ -246,7 +246,8 @@ def test_friction_obeys_coulomb_at_every_contact_and_ends_with_it(bar, friction,
     assert np.abs(poses[4].points - bar.solve([1.0, 0]).points).max() < 1e-6 * bar.shapes.base.diagonal
 
 
-@pytest.mark.parametrize("friction", [0.3, pytest.param(0.8, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("friction", [0.3, 0.8])
 def test_a_hand_grasps_a_rail_and_comes_to_rest(friction):
     """The rail is thinner than the faces are long, so that most contacts are between vertices."""
     hand = gallery.hand(700)

@@ -61,7 +61,13 @@ MOVING = {
 }
 
 
-@pytest.mark.parametrize("words", MOVING.values(), ids=MOVING)
+@pytest.mark.parametrize(
+    "words",
+    [
+        pytest.param(words, id=name, marks=[pytest.mark.slow] * (name in ("a mesh by a clip", "a folder of frames")))
+        for name, words in MOVING.items()
+    ],
+)
 def test_a_ball_comes_down_on_the_bar_however_it_is_given(run, words):
     code, out, err = run(*words, "--json")
     assert (code, err) == (0, "")

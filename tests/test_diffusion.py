@@ -44,7 +44,7 @@ CASES = {
 }
 
 
-@pytest.fixture(scope="module", params=list(CASES))
+@pytest.fixture(scope="module", params=["column", "creature", pytest.param("dinosaur", marks=pytest.mark.slow)])
 def case(request):
     mesh, skeleton = CASES[request.param]
     return diffused(mesh(), skeleton(), 900)

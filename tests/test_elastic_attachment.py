@@ -105,7 +105,8 @@ def finite_elements(case: Case, cells: int, along: float) -> float:
 
 
 def test_a_bar_sags_as_finite_elements_with_the_same_core_say() -> None:
-    assert sag(BAR, 800) == pytest.approx(finite_elements(BAR, 3, 0.6), rel=0.02)
+    """Of which coarse ones are too stiff: by 2 % here, against those of `test_sags_converge_to_finite_elements`."""
+    assert 1.0 < sag(BAR, 400) / finite_elements(BAR, 2, 0.6) < 1.03
 
 
 @pytest.mark.slow

@@ -183,6 +183,7 @@ def test_steps_on_a_shaken_bar_are_of_second_order(clamped):
     assert orders(found).min() > 1.8
 
 
+@pytest.mark.slow
 def test_steps_of_flesh_on_leashes_are_of_second_order():
     """Stiff springs to where the bones carry flesh cost no order."""
     bone = Skeleton.from_positions([[0.1, 0.5, 0.5], [1.9, 0.5, 0.5]], [-1, 0])

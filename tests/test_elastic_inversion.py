@@ -47,7 +47,7 @@ def stretches(body: ElasticBody, clip: Simulation) -> Floats:
 
 @pytest.mark.parametrize(
     ("young", "limit"),
-    [(1e4, 0.1), (1e5, 0.5), *(pytest.param(young, 0.1, marks=pytest.mark.slow) for young in (1e5, 1e6))],
+    [(1e5, 0.5), *(pytest.param(young, 0.1, marks=pytest.mark.slow) for young in (1e4, 1e5, 1e6))],
 )
 def test_a_violent_shake_inverts_nothing(young, limit):
     """Half a metre at 3 Hz, on a metre of flesh."""
@@ -71,7 +71,8 @@ def test_without_limits_a_violent_shake_is_said():
     assert any("use stiffer flesh" in state.message for state in clip.states)
 
 
-@pytest.mark.parametrize("name", [pytest.param("creature", marks=pytest.mark.slow), "dinosaur"])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["creature", "dinosaur"])
 def test_creatures_that_are_shaken_violently_keep_their_shape(name):
     mesh, skeleton = getattr(gallery, name)(1000).base, getattr(gallery, f"{name}_skeleton")()
     size = float(np.ptp(mesh.points, axis=0).max())  # is a metre long
@@ -186,7 +187,7 @@ def test_stresses_are_the_energys_slope(limits, spread):
 @pytest.mark.parametrize("spread", [0.1, 0.6])
 def test_the_curvature_is_the_stress_slope_without_what_is_negative(limits, spread):
     F = gradients(limits, spread)
-    active, _, frames = limits.curvature(limits.stressed(F))
+    active, frames = limits.curvature(limits.stressed(F))
     U, V, values = frames[:, :9].reshape(-1, 3, 3), frames[:, 9:18].reshape(-1, 3, 3), frames[:, 18:].astype(float)
     h, made, exact = 1e-6, np.zeros((len(active), 9, 9)), np.zeros((len(active), 9, 9))
     pairs = [(1, 2), (0, 2), (0, 1)]

@@ -10,8 +10,9 @@ import pytest
 from pliant import ElasticBody, Material, Motion, Skeleton, gallery
 from pliant.core import rotations
 from pliant.core.errors import PliantWarning
-from pliant.engines.simulate import BodyState
-from pliant.engines.simulate.simulation import jumps_of, mended
+from pliant.engines.simulate import BodyState, jumps, simulation
+from pliant.engines.simulate.dynamics import Stepper
+from pliant.engines.simulate.simulation import Pace, jumps_of, mended, player_of
 
 POST = Skeleton.from_positions([[0, -2.3, 0], [0, 0, 0], [0, 2.3, 0]], [-1, 0, 1])
 
@@ -100,6 +101,50 @@ def test_what_moves_quickly_does_not_jump(post):
     assert not any(post.simulate(motion, dt=1 / 30).notes for motion in motions)
     creature = ElasticBody(gallery.creature(500).base, gallery.creature_skeleton(), nodes=300)
     assert not jumps_of(creature, gallery.creature_walk(8))
+
+
+def shaken(cycles: float, fps: float = 30.0, frames: int = 11) -> Motion:
+    """The lower end goes to and fro by a fifth of the diagonal, so many times a second, and begins smoothly."""
+    motion = swing(0, frames, fps)
+    t = np.arange(frames) / fps
+    places = motion.translations.copy()
+    places[:, 0, 0] += 1.0 * np.sin(2 * np.pi * cycles * t) * np.minimum(1, t / 0.3) ** 2
+    return replace(motion, translations=places)
+
+
+@pytest.fixture(scope="module")
+def small() -> ElasticBody:
+    shape = gallery.cylinder(800, radius=0.5, height=5, rounding=0.3)
+    return ElasticBody(shape, POST, material=Material(young=2e5), nodes=200)
+
+
+def test_steps_are_divided_where_flesh_cannot_follow_the_bones(small, monkeypatch):
+    gentle, violent = (
+        player_of(Stepper(small, 1 / 30), motion, Pace.of(motion, 1 / 30, None, 0.0)).substeps
+        for motion in (swing(10), shaken(4))
+    )
+    assert gentle.max() == 1
+    assert violent.max() >= 4
+    divided = small.simulate(shaken(4), dt=1 / 30)
+    assert divided.converged
+    monkeypatch.setattr(jumps, "FOLLOWED", np.inf)
+    exact, whole = (small.simulate(shaken(4), dt=dt) for dt in (1 / 240, 1 / 30))
+    errors = [np.abs(clip.points - exact.points).max() for clip in (divided, whole)]
+    assert errors[0] < 0.6 * errors[1]
+
+
+def test_divided_steps_resume_exactly(small):
+    states = list(small.states(shaken(4), dt=1 / 30))
+    again = list(small.states(shaken(4), dt=1 / 30, resume=states[7]))
+    np.testing.assert_array_equal(again[-1].nodes, states[-1].nodes)
+    assert again[-1].time == states[-1].time
+
+
+def test_bones_that_flesh_cannot_follow_are_said(small, monkeypatch):
+    monkeypatch.setattr(simulation, "MOST_SUBSTEPS", 2)
+    with pytest.warns(PliantWarning, match="bones move farther in a step than flesh can follow; use shorter steps"):
+        clip = small.simulate(shaken(4), dt=1 / 30)
+    assert not clip.converged
 
 
 def test_bones_roll_in_from_rest(post):

@@ -318,13 +318,11 @@ def test_coincident_nodes_do_not_pass_for_a_spread() -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "dino/dino.off",
-        "fox/Fox.glb",
         "hand/hand.mesh",
         *(
             pytest.param(name, marks=pytest.mark.slow)
-            for name in ("armadillo/arma2.obj", "dino/Trex.glb", "cheburashka/cheburashka.off", "knight/knight.ply",
-                         "octopus/octopus-low.mesh")
+            for name in ("dino/dino.off", "fox/Fox.glb", "armadillo/arma2.obj", "dino/Trex.glb",
+                         "cheburashka/cheburashka.off", "knight/knight.ply", "octopus/octopus-low.mesh")
         ),
     ],
 )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -11,8 +12,8 @@ import pliant
 from pliant import ElasticBody, Material, Mesh, Motion, Skeleton, gallery
 from pliant.core import rotations
 from pliant.core.errors import InputError
-from pliant.engines.simulate import ReducedBody, reduced
-from pliant.engines.simulate.reduced import eigenmodes, modal_derivatives
+from pliant.engines.simulate import ReducedBody, modes
+from pliant.engines.simulate.modes import eigenmodes, modal_derivatives
 from test_elastic_integration import LENGTH, box, still, swaying
 
 
@@ -59,7 +60,7 @@ def test_a_modal_derivative_shortens_a_bar_that_swings(bar):
     """As a bar swings to a side by an angle a, its tip comes back by about a²: the second order of a rotation."""
     omega, shapes = eigenmodes(bar, 2)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reduced, "PAIRED", 1)
+        patch.setattr(modes, "PAIRED", 1)
         back = modal_derivatives(bar, omega, shapes, 1)[:, :, 0]
     tip = np.argmax(bar.nodes.points[: bar.nodes.free, 0])
     along, across = np.abs(back[:, 0]), np.abs(back[:, 1:])
@@ -106,9 +107,20 @@ def test_a_creature_moves_as_the_whole_body_does():
 
 
 def test_points_that_stand_for_others_have_positive_weights(few):
-    for weights, whole in ((few._mass.weights, few.body.mass.sum()), (few._strains.weights, few.body.volume)):
+    for weights, whole in ((few.mass.weights, few.body.mass.sum()), (few.strains.weights, few.body.volume)):
         assert (weights >= 0).all()
         assert weights.sum() == pytest.approx(whole, rel=0.1)
+
+
+def test_modes_are_built_once_for_a_body(few, monkeypatch):
+    def built(*arguments):
+        raise AssertionError
+
+    monkeypatch.setattr(ReducedBody, "__init__", built)
+    for body in (few.body, pickle.loads(pickle.dumps(few.body))):
+        np.testing.assert_array_equal(body.reduced(24).frequencies, few.frequencies)
+    with pytest.raises(AssertionError):
+        few.body.with_material(Material(young=4e6, poisson=0.3)).reduced(24)
 
 
 def test_there_are_as_many_modes_as_asked_for(few):

@@ -111,6 +111,7 @@ def test_a_cantilever_bends_as_beam_theory_and_finite_elements_say() -> None:
     assert found == pytest.approx([finite_elements(BEAM, 1.0, (12, 3, 3), poisson) for poisson in RATIOS], rel=0.03)
 
 
+@pytest.mark.slow
 def test_cooks_membrane_bends_as_finite_elements_say() -> None:
     found = deflections(COOK, 12.0, 800, RATIOS)
     assert found == pytest.approx([finite_elements(COOK, 12.0, (8, 8, 3), poisson) for poisson in RATIOS], rel=0.03)

@@ -50,6 +50,16 @@ def test_a_mesh_at_rest(strip):
     np.testing.assert_allclose(mesh.vertex_groups["Knee"], np.repeat([0.0, 0, 1, 1, 1], 2))
 
 
+def test_bones_of_one_name_keep_their_own_weights(strip, tmp_path):
+    path = tmp_path / "twice.fbx"
+    path.write_text(strip_fbx().replace("Model::Knee", "Model::Hip"))
+    groups, skeleton = pliant.read_mesh(path).vertex_groups, pliant.read_skeleton(path)
+    assert len(set(skeleton.names)) == 2
+    assert set(groups) == set(skeleton.names)
+    for name, own in zip(skeleton.names, ("Hip", "Knee"), strict=True):
+        np.testing.assert_array_equal(groups[name], pliant.read_mesh(strip).vertex_groups[own])
+
+
 def test_a_clip_moves_bones_and_blend_shapes(strip):
     clip = pliant.read_animation(strip, clip="bend")
     assert (clip.name, clip.fps, len(clip)) == ("Rig|Bend", 30, 11)

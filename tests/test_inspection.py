@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import zipfile
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from pliant.app.inspection import animation_facts, inspect, motion_facts, shapes
 from pliant.app.inspection.mesh import inspect_mesh
 from pliant.core.clips import Animation, Shapes
 from pliant.core.errors import FileError
-from pliant.core.shapes import Appearance, Image, Labels, Layer, Mesh, PointCloud, TetMesh
+from pliant.core.shapes import Appearance, Image, Labels, Layer, Mesh, PointCloud, TetMesh, World
 from pliant.core.skeleton import Motion, Skeleton
 from pliant.core.topology import Polygons
 from surfaces import box, sphere, torus
@@ -41,6 +42,14 @@ def unwelded(mesh: Mesh) -> Mesh:
     """Every face with vertices of its own, as non-indexed exports have them."""
     own = np.arange(len(mesh.polygons.corners))
     return Mesh(mesh.points[mesh.polygons.corners], Polygons(own, mesh.polygons.offsets))
+
+
+@pytest.mark.parametrize(("size", "hint"), [(1000.0, "millimetres"), (1.0, ""), (0.001, "mm")])
+def test_units_are_guessed_where_the_file_does_not_state_them(size, hint):
+    notes = inspect_mesh(box().scaled(size)).notes
+    assert hint in "".join(notes)
+    assert len(notes) == bool(hint)
+    assert not inspect_mesh(replace(box().scaled(size), world=World("y", 0.01))).notes
 
 
 @pytest.mark.parametrize("scale", [1e-2, 1.0, 1e2])

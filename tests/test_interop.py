@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from dataclasses import replace
 from functools import cache
 from types import SimpleNamespace
 
@@ -74,7 +75,9 @@ def expected():
     return cache(lambda name: FUNCTIONS[name](TRIANGLES))
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name == "build_cage")) for name in FUNCTIONS]
+)
 def test_every_public_function_takes_them(other, expected, name):
     np.testing.assert_array_equal(FUNCTIONS[name](other), expected(name))
 
@@ -87,7 +90,7 @@ def test_they_are_written(other, tmp_path):
 
 @pytest.mark.parametrize("library", ["trimesh", "pyvista", "meshio"])
 @pytest.mark.parametrize(
-    "shape", [BOX, TETS, MIXED, pliant.PointCloud(BOX.points)], ids=["box", "tets", "mixed", "cloud"]
+    "shape", [replace(BOX, uvs=None), TETS, MIXED, pliant.PointCloud(BOX.points)], ids=["box", "tets", "mixed", "cloud"]
 )
 def test_there_and_back(library, shape):
     pytest.importorskip(library)
@@ -103,9 +106,8 @@ def test_there_and_back(library, shape):
     elif isinstance(shape, pliant.Mesh):
         np.testing.assert_array_equal(back.polygons.corners, shape.polygons.corners)
         np.testing.assert_array_equal(back.polygons.offsets, shape.polygons.offsets)
-    if not triangles:
-        for name, values in shape.attributes.items():
-            np.testing.assert_array_equal(back.attributes[name], values)
+    for name, values in shape.attributes.items():
+        np.testing.assert_array_equal(back.attributes[name], values)
 
 
 def test_colors_and_uvs_go_through_trimesh():
@@ -122,6 +124,23 @@ def test_colors_and_uvs_go_through_trimesh():
     mesh = pliant.Mesh.from_trimesh(painted)
     np.testing.assert_allclose(mesh.attributes["color"][0], [1, 0.21586, 0, 1], atol=1e-5)
     np.testing.assert_array_equal(mesh.to_trimesh().visual.vertex_colors, painted.visual.vertex_colors)
+
+
+@pytest.mark.parametrize("library", ["trimesh", "pyvista"])
+def test_vertices_are_split_at_seams_of_uvs(library):
+    pytest.importorskip(library)
+    rng = np.random.default_rng(4)
+    seam = MIXED.polygons.corners == MIXED.polygons.corners[0]  # each of its corners has a UV of its own
+    uvs = rng.random((len(MIXED.points), 2))[MIXED.polygons.corners]
+    uvs[seam] = rng.random((seam.sum(), 2))
+    mesh = replace(MIXED, uvs=pliant.shapes.Layer(uvs, np.arange(len(uvs))))
+    back = as_shape(getattr(mesh, f"to_{library}")())
+    np.testing.assert_array_equal(back.points[: len(mesh.points)], mesh.points)
+    assert len(back.points) == len(mesh.points) + seam.sum() - 1
+    np.testing.assert_array_equal(back.points[back.triangles], mesh.points[mesh.triangles])
+    np.testing.assert_array_equal(
+        back.uvs.at_corners[back.triangle_corners], mesh.uvs.at_corners[mesh.triangle_corners]
+    )
 
 
 def test_the_right_form_is_named():

@@ -71,10 +71,14 @@ def test_whatever_has_a_shape_shows_itself(value, frames):
 
 
 def test_poses_and_simulations_show_what_their_solver_measured():
-    pose = pliant.Blendshapes([BAR[0], BAR[1]]).solve([0.5, 0.5])
+    rig = pliant.Blendshapes([BAR[0], BAR[1]])
+    pose = rig.solve([0.5, 0.5])
     data = data_of(pose._repr_html_())
     assert f"converged, residual {pose.residual:.2g}, {pose.iterations} iterations" in data["what"]
     assert data["measures"] == []
+    blended = rig.animate([[1, 0], [0.5, 0.5]])
+    found = {one["caption"].split(" ")[0]: one["values"] for one in data_of(blended._repr_html_())["measures"]}
+    np.testing.assert_allclose(found["residual"], [blended.measured("residual")[0], pose.residual], rtol=1e-5)
     mesh = BAR[0]
     along = np.ptp(mesh.points, axis=0) == np.ptp(mesh.points, axis=0).max()
     middle, half = mesh.points.mean(axis=0), 0.4 * mesh.diagonal * along

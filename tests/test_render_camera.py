@@ -8,10 +8,14 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from pliant import render
+from pliant import gallery, render
+from pliant.core import rotations
 from pliant.core.clips import Animation
 from pliant.core.shapes import Mesh, World
+from pliant.core.skeleton import Motion
 from pliant.render.camera import VIEWS, Frame, bounds_of, camera_axes, fit, front_of, view_of
+from pliant.render.parts import Paint
+from pliant.render.scene import Take
 from render_shapes import SMALL, ball, box, coverage, pixels, square, stage_of
 
 
@@ -37,6 +41,32 @@ def test_what_the_file_says_is_up_is_up() -> None:
     sheets = [np.asarray(render.contact_sheet(clip, size=SMALL, up=up)) for up in ("auto", "z", "y")]
     np.testing.assert_array_equal(sheets[0], sheets[1])
     assert not np.array_equal(sheets[0], sheets[2])
+
+
+@pytest.mark.parametrize(
+    ("motion", "rest"),
+    [(gallery.dinosaur_walk(8), True), (gallery.animal_gallop(8), True), (gallery.dinosaur_walk(8), False)],
+)
+def test_a_motion_stands_on_its_legs_where_no_file_says_what_is_up(motion: Motion, rest: bool) -> None:
+    """BVH does not, and some exporters write the rest along y and turn the root in every frame."""
+    turn = rotations.from_axis_angle([1.0, 0, 0], np.pi / 2)
+    roots, skeleton = motion.skeleton.parents < 0, motion.skeleton
+    R, T = motion.rotations.copy(), motion.translations.copy()
+    R[:, roots], T[:, roots] = rotations.multiply(turn, R[:, roots]), rotations.rotate(turn, T[:, roots])
+    if rest:
+        at_rest, offsets = skeleton.rest_rotations.copy(), skeleton.offsets.copy()
+        at_rest[roots], offsets[roots] = (
+            rotations.multiply(turn, at_rest[roots]),
+            rotations.rotate(turn, offsets[roots]),
+        )
+        skeleton = replace(skeleton, rest_rotations=at_rest, offsets=offsets)
+    turned = replace(motion, skeleton=skeleton, rotations=R, translations=T)
+    assert (take_up(motion), take_up(turned)) == ("y", "z")
+    assert take_up(replace(turned, skeleton=replace(skeleton, world=World("y")))) == "y"
+
+
+def take_up(motion: Motion) -> str:
+    return Take(motion, Paint()).upright("auto")
 
 
 def test_the_fitted_camera_is_the_nearest_one() -> None:

@@ -176,7 +176,7 @@ def test_joints_are_left_out_with_all_that_hang_on_them(scene):
     assert np.linalg.norm(motion.skeleton.ends[hand]) > 0  # it still has a bone
 
 
-@pytest.mark.parametrize("source", ["animal_gait", "animal_gallop", "creature_walk", "dinosaur_walk", "tentacle_curl"])
+@pytest.mark.parametrize("source", ["animal_gallop", "creature_walk", "dinosaur_walk", "tentacle_curl"])
 def test_motions_of_the_gallery(scene, source):
     points = "\nvertices = 600" if source in ("animal_gait", "tentacle_curl") else ""
     text = HEAD.replace('file = "data/frames"', f'gallery = "{source}"{points}')
@@ -184,7 +184,7 @@ def test_motions_of_the_gallery(scene, source):
 
 
 @pytest.mark.parametrize(
-    "target", ["animal", *(pytest.param(name, marks=pytest.mark.slow) for name in ("soup", "cloud", "tets"))]
+    "target", ["soup", *(pytest.param(name, marks=pytest.mark.slow) for name in ("animal", "cloud", "tets"))]
 )
 def test_targets_of_the_gallery(scene, target):
     text = HEAD.replace('file = "data/bar.obj"', f'gallery = "{target}"\nvertices = 500')
@@ -333,6 +333,7 @@ def test_tracks_of_one_name_are_told_apart(scene):
         scene(two + f'[[controls]]\nat = {TIP}\ntrack = "again/hipps"\n')
 
 
+@pytest.mark.slow
 def test_a_gallop_found_automatically_gives_it_again(scene):
     found = scene(
         'engine = "transfer"\ncontrols = "auto"\n[sources.gallop]\ngallery = "animal_gait"\nvertices = 600\n'

@@ -42,7 +42,7 @@ def same(one, other) -> bool:
     return repr(one) == repr(other)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(DOCUMENTS)
 def test_what_is_written_reads_back_equal(document):
     assert same(tomllib.loads(scene_text(document)), document)

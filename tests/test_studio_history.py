@@ -170,7 +170,7 @@ def test_all_that_is_done_is_undone_and_redone(window: Any, engine: str) -> None
     assert (one.page["title"], one.page["unsaved"]) == (path.name, False)
 
 
-@pytest.mark.parametrize("engine", ACTIONS)
+@pytest.mark.parametrize("engine", ["blend", "simulate", pytest.param("transfer", marks=pytest.mark.slow)])
 def test_what_is_shown_after_an_undo_is_what_the_scene_gives(window: Any, engine: str) -> None:
     document, actions = ACTIONS[engine]
     one = window(document)

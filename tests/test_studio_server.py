@@ -215,6 +215,7 @@ def test_files_come_through_the_own_socket_of_a_window_up_to_a_limit(tmp_path: P
             told: list[str] = []
             session.fail = lambda error: told.append(str(error))
             address = f"ws://127.0.0.1:{studio.port}/pliant/"
+            assert until(lambda: "history" in session.page.state)
             with connect(address + session.page.name, origin=studio.address) as own:
                 assert "history" in json.loads(own.recv())
                 own.send(json.dumps(["file", "large.obj", 4001]))

@@ -399,7 +399,11 @@ SHIPPED = [tomllib.loads(text)["title"] for text in example_scenes().values()]
 
 
 @pytest.mark.parametrize(
-    "example", [pytest.param(name, marks=[pytest.mark.slow] * (name in SHIPPED)) for name in EXAMPLES]
+    "example",
+    [
+        pytest.param(name, marks=[pytest.mark.slow] * (name in SHIPPED or EXAMPLES[name]["engine"] == "transfer"))
+        for name in EXAMPLES
+    ],
 )
 def test_every_example_is_a_scene(example: str, tmp_path: Path) -> None:
     assert scene_from(EXAMPLES[example], tmp_path).engine == EXAMPLES[example]["engine"]

@@ -486,6 +486,7 @@ def test_a_track_that_was_made_anew_has_its_sources_size() -> None:
     np.testing.assert_allclose(made[0].positions, made[1].positions)
 
 
+@pytest.mark.slow
 def test_a_gallop_carried_over_to_the_same_animal_comes_back() -> None:
     gait = gallery.animal_gait(1000, 4)
     moved = pliant.transfer(gait, gallery.animal(1000).base, "auto", "auto", lattice=20)

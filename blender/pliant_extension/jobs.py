@@ -7,8 +7,11 @@ import re
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
+
+from pliant import PliantError
 
 PROGRESS = re.compile(r"progress (\d+)/(\d+)")
 GRACE = 5.0
@@ -18,8 +21,12 @@ GRACE = 5.0
 class Job:
     """``pliant run scene.toml -o clip.pc2``, or another command, in a process of its own."""
 
-    def __init__(self, words: Sequence[str], output: Path, threads: int = 0) -> None:
-        self.output = output
+    def __init__(
+        self, words: Sequence[str], output: Path, threads: int = 0, finish: Callable[[Path], Any] | None = None
+    ) -> None:
+        """finish: makes what is shown of the output, in a thread; it must not call Blender."""
+        self.output, self._finish = output, finish
+        self.made: Any = None
         self.done, self.total = 0, 0
         self.messages: list[str] = []
         environment = {**os.environ, "PLIANT_PROGRESS": "lines", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
@@ -40,11 +47,18 @@ class Job:
                 self.done, self.total = map(int, found.groups())
             elif line.strip():
                 self.messages.append(line.strip().removeprefix("pliant: "))
+        self._process.wait()
+        if self._finish is not None and self.succeeded:
+            try:
+                self.made = self._finish(self.output)
+            except (PliantError, OSError) as error:
+                self.messages.append(str(error))
+                self.output.unlink(missing_ok=True)
 
     @property
     def running(self) -> bool:
         """Whether it has not ended."""
-        return self._process.poll() is None
+        return self._reader.is_alive()
 
     @property
     def state(self) -> str:
@@ -57,7 +71,6 @@ class Job:
 
     def wait(self) -> None:
         """Until it ends."""
-        self._process.wait()
         self._reader.join()
 
     def stop(self) -> None:
@@ -79,7 +92,7 @@ class Job:
     @property
     def problem(self) -> str:
         """The last of what it complained of, in one sentence; empty if all went well."""
-        if self._process.returncode == 0:
+        if self._process.returncode == 0 and self.output.exists():
             return ""
         told = [line for line in self.messages if not line.startswith("note: ")]
         return told[-1] if told else f"pliant ended with code {self._process.returncode}"

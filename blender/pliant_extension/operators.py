@@ -2,6 +2,9 @@
 
 import shutil
 import tempfile
+import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +19,13 @@ from .jobs import Job
 
 TICK = 0.1
 """Seconds between looks at a job."""
+READING = 0.05
+"""Seconds of a tick in which frames are read: a few, or one that takes longer."""
+NAVIGATION = {"MOUSEMOVE", "MIDDLEMOUSE", "WHEELUPMOUSE", "WHEELDOWNMOUSE", "TRACKPADPAN", "TRACKPADZOOM"}
+"""Events that go on to the window while frames are read; others could change what is read."""
+
+Prepared = tuple[list[str], Path, Callable[[Path], Any] | None]
+"""A command, what it writes, and what is made of that in a thread."""
 
 
 class Beside:
@@ -28,8 +38,7 @@ class Beside:
         return scenes.is_mesh_chosen(context)
 
     def invoke(self, context: bpy.types.Context, event: bpy.types.Event) -> set[str]:
-        if not self._start(context):
-            return {"CANCELLED"}
+        self._begin(context)
         self._timer = context.window_manager.event_timer_add(TICK, window=context.window)
         context.window_manager.modal_handler_add(self)
         context.window_manager.progress_begin(0, 100)
@@ -41,7 +50,12 @@ class Beside:
             self.report({"INFO"}, "cancelled: nothing has changed")
             return {"CANCELLED"}
         if event.type != "TIMER":
-            return {"PASS_THROUGH"}
+            return {"PASS_THROUGH" if self._job is not None or event.type in NAVIGATION else "RUNNING_MODAL"}
+        if self._job is None:
+            if self._read(context, READING):
+                return {"RUNNING_MODAL"}
+            self._close(context)
+            return {"CANCELLED"}
         if self._job.running:
             context.workspace.status_text_set(self._job.state)
             context.window_manager.progress_update(100 * self._job.done // max(self._job.total, 1))
@@ -51,28 +65,50 @@ class Beside:
 
     def cancel(self, context: bpy.types.Context) -> None:
         """By Esc, and by Blender itself when the window is closed or another file opened."""
-        self._job.stop()
+        if self._job is not None:
+            self._job.stop()
         self._close(context)
         self._clean()
 
     def execute(self, context: bpy.types.Context) -> set[str]:
         """At once, for scripts and where there is no window."""
-        return self._ended(context) if self._start(context) else {"CANCELLED"}
+        self._begin(context)
+        return self._ended(context) if self._read(context, float("inf")) else {"CANCELLED"}
 
-    def _start(self, context: bpy.types.Context) -> bool:
+    def _begin(self, context: bpy.types.Context) -> None:
         self._name = context.object.name
         self._folder = Path(tempfile.mkdtemp(prefix="pliant-"))
+        self._job: Job | None = None
+        self._steps = self._prepare(context, context.object)
+
+    def _read(self, context: bpy.types.Context, seconds: float) -> bool:
+        """Read frames for some time, and start the job after the last; False if something is wrong with the scene.
+
+        The current frame is restored each time, so that the window does not show what is read.
+        """
+        scene, until = context.scene, time.monotonic() + seconds
+        now = scene.frame_current, scene.frame_subframe
         try:
-            words, output = self._prepare(context, context.object)
+            while True:
+                done, total = next(self._steps)
+                if time.monotonic() > until:
+                    break
+        except StopIteration as ended:
+            words, output, finish = ended.value
+            self._job = Job(words, output, properties.preference(context, "threads"), finish)
+            return True
         except (scenes.SceneError, pliant.PliantError, OSError) as error:
             self._clean()
             self.report({"ERROR"}, str(error))
             return False
-        self._job = Job(words, output, properties.preference(context, "threads"))
+        finally:
+            if (scene.frame_current, scene.frame_subframe) != now:
+                scene.frame_set(now[0], subframe=now[1])
+        context.workspace.status_text_set(f"pliant: reading frame {done} of {total} (Esc cancels)")
         return True
 
-    def _prepare(self, context: bpy.types.Context, thing: bpy.types.Object) -> tuple[list[str], Path]:
-        """Write what the process reads: its command, and what it writes."""
+    def _prepare(self, context: bpy.types.Context, thing: bpy.types.Object) -> scenes.Reading[Prepared]:
+        """Write what the process reads, frame by frame: its command, what it writes, and what is made of that."""
         raise NotImplementedError
 
     def _ended(self, context: bpy.types.Context) -> set[str]:
@@ -121,13 +157,18 @@ class Bake(Beside):
     write: Any
     """Of `scenes`."""
 
-    def _prepare(self, context: bpy.types.Context, thing: bpy.types.Object) -> tuple[list[str], Path]:
+    def _prepare(self, context: bpy.types.Context, thing: bpy.types.Object) -> scenes.Reading[Prepared]:
         folder = properties.cache_folder(context)
         folder.mkdir(parents=True, exist_ok=True)
-        scene = type(self).write(context, thing, self._folder)
+        inverse = np.array(thing.matrix_world.inverted())
+        scene = yield from type(self).write(context, thing, self._folder)
         taken = {path.stem for path in folder.glob("*.pc2")}  # other results play those
         output = folder / f"{unique_name(f'{file_stem(self._name)}-{self.kind}', taken)}.pc2"
-        return ["run", str(scene)], output
+        return ["run", str(scene)], output, self._made_of(thing, inverse)
+
+    def _made_of(self, thing: bpy.types.Object, inverse: np.ndarray) -> Callable[[Path], Any]:
+        """Makes a cache of points in the world into what is shown. inverse: (4, 4) from the world to the object."""
+        return partial(results.place_cache, inverse=inverse)
 
     def _show(self, context: bpy.types.Context, thing: bpy.types.Object) -> str:
         results.show_cache(context, thing, self._job.output)
@@ -140,10 +181,16 @@ class PLIANT_OT_bake_keys(Bake, bpy.types.Operator):
     bl_idname, bl_label = "pliant.bake_keys", "Bake shape keys"
     kind, write = "keys", staticmethod(scenes.write_blend)
 
-    def _show(self, context: bpy.types.Context, thing: bpy.types.Object) -> str:
+    def _made_of(self, thing: bpy.types.Object, inverse: np.ndarray) -> Callable[[Path], Any]:
         if not thing.pliant.correctives:
+            return super()._made_of(thing, inverse)
+        return partial(results.corrective_keys, folder=self._folder, inverse=inverse, count=thing.pliant.correctives)
+
+    def _show(self, context: bpy.types.Context, thing: bpy.types.Object) -> str:
+        if self._job.made is None:
             return super()._show(context, thing)
-        away = results.show_correctives(context, thing, self._job.output, thing.pliant.correctives)
+        offsets, curves, away = self._job.made
+        results.show_correctives(context, thing, offsets, curves)
         self._job.output.unlink()
         return f"corrective keys added: {away:.2%} of the size from the bake on average"
 
@@ -167,10 +214,11 @@ class PLIANT_OT_build_cage(Beside, bpy.types.Operator):
 
     bl_idname, bl_label = "pliant.build_cage", "Build cage"
 
-    def _prepare(self, context: bpy.types.Context, thing: bpy.types.Object) -> tuple[list[str], Path]:
+    def _prepare(self, context: bpy.types.Context, thing: bpy.types.Object) -> scenes.Reading[Prepared]:
         mesh = self._folder / "mesh.npz"
         pliant.write(mesh, scenes.mesh_of(thing))
-        return ["cage", str(mesh), "--faces", str(thing.pliant.cage_faces)], self._folder / "cage.npz"
+        return ["cage", str(mesh), "--faces", str(thing.pliant.cage_faces)], self._folder / "cage.npz", None
+        yield  # there are no frames to read
 
     def _show(self, context: bpy.types.Context, thing: bpy.types.Object) -> str:
         cage = pliant.read_mesh(self._job.output)

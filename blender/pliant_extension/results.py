@@ -46,12 +46,15 @@ def put_points(mesh: bpy.types.Mesh, points: np.ndarray) -> None:
     mesh.update()
 
 
-def show_cache(context: bpy.types.Context, thing: bpy.types.Object, cache: Path) -> bpy.types.Object:
-    """The object that plays a cache of points in the world."""
+def place_cache(cache: Path, inverse: np.ndarray) -> None:
+    """Bring a cache of points in the world to an object's own space."""
     clip = pliant.read_animation(cache)
-    inverse = thing.matrix_world.inverted()
     local = np.stack([scenes.placed(points, inverse) for points in clip.points])
     pliant.write(cache, pliant.Animation(clip.shape, local, clip.fps))
+
+
+def show_cache(context: bpy.types.Context, thing: bpy.types.Object, cache: Path) -> bpy.types.Object:
+    """The object that plays a cache of points in its own space."""
     result = still_copy(context, thing)
     modifier = result.modifiers.new("pliant", "MESH_CACHE")
     modifier.cache_format = "PC2"
@@ -63,22 +66,26 @@ def show_cache(context: bpy.types.Context, thing: bpy.types.Object, cache: Path)
     return result
 
 
-def show_correctives(context: bpy.types.Context, thing: bpy.types.Object, cache: Path, count: int) -> float:
-    """A copy that keeps its shape keys and their animation, with corrective keys that bring it to a cache of points.
+def corrective_keys(cache: Path, folder: Path, inverse: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray, float]:
+    """Offsets (keys, n, 3) and curves (frames, keys) that bring shape keys, written to a folder, to a cache of points.
 
-    Gives the root mean square distance to the cache, over the diagonal.
+    And the root mean square distance to the cache that they leave, over the diagonal.
     """
-    shapes, weights = scenes.key_shapes(thing), []
-    keys = list(thing.data.shape_keys.key_blocks)[1:]
-    with scenes.frames_of(context) as frames:
-        for _ in frames:
-            weights.append([0.0 if block.mute else block.value for block in keys])
+    shapes = pliant.read_shapes(folder / "shapes.npz")
+    weights = np.loadtxt(folder / "weights.csv", delimiter=",", skiprows=1, ndmin=2)
     mixed = shapes.points[0] + np.einsum("fk,kni->fni", weights, shapes.points[1:] - shapes.points[0])
-    inverse = thing.matrix_world.inverted()
     world = pliant.read_animation(cache).points
     local = [np.stack([scenes.placed(points, inverse) for points in clip]) for clip in (mixed, world)]
     scale = pliant.shapes.bounding_diagonal(scenes.placed(shapes.points[0], inverse)) or 1.0
     offsets, curves = slider_shapes((local[1] - local[0]) / scale, count)
+    left = local[0] + scale * np.einsum("fm,mni->fni", curves, offsets) - local[1]
+    return scale * offsets, curves, float(np.sqrt((left**2).sum(axis=-1).mean()) / scale)
+
+
+def show_correctives(
+    context: bpy.types.Context, thing: bpy.types.Object, offsets: np.ndarray, curves: np.ndarray
+) -> None:
+    """A copy that keeps its shape keys and their animation, with corrective keys beside them."""
     result = thing.copy()
     result.data = thing.data.copy()
     result.name = result.data.name = f"{thing.name} (pliant)"
@@ -88,13 +95,11 @@ def show_correctives(context: bpy.types.Context, thing: bpy.types.Object, cache:
     first = scenes.coordinates(result.data.shape_keys.key_blocks[0].data)
     for k, offset in enumerate(offsets):
         block = result.shape_key_add(name=f"pliant {k + 1}", from_mix=False)
-        block.data.foreach_set("co", (first + scale * offset).astype(np.float32).reshape(-1))
+        block.data.foreach_set("co", (first + offset).astype(np.float32).reshape(-1))
         for frame, value in enumerate(curves[:, k]):
             block.value = float(value)
             block.keyframe_insert("value", frame=context.scene.frame_start + frame)
     choose(context, thing, result)
-    reached = local[0] + scale * np.einsum("fm,mni->fni", curves, offsets)
-    return float(np.sqrt(((reached - local[1]) ** 2).sum(axis=-1).mean()) / scale)
 
 
 def _own_action(keys: bpy.types.Key) -> None:

@@ -5,11 +5,9 @@ Everything is written in world coordinates, z up, in metres as Blender has them.
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import bpy
 import numpy as np
@@ -19,6 +17,9 @@ import pliant
 from pliant.core import rotations
 
 WORLD = pliant.World(up="z")
+Sampled = TypeVar("Sampled")
+Reading = Generator[tuple[int, int], None, Sampled]
+"""Reads the scene; after each frame, the number of those done and of all, so that a window may be drawn meanwhile."""
 
 
 class SceneError(Exception):
@@ -73,20 +74,16 @@ def vertex_groups(thing: bpy.types.Object) -> dict[str, np.ndarray]:
     return {group.name: tables[group.index] for group in thing.vertex_groups if tables[group.index].any()}
 
 
-@contextmanager
-def frames_of(context: bpy.types.Context) -> Iterator[Iterator[bpy.types.Depsgraph]]:
-    """The evaluated scene at every frame of its range; the current frame is restored."""
-    scene, now = context.scene, context.scene.frame_current
-
-    def every() -> Iterator[bpy.types.Depsgraph]:
-        for frame in range(scene.frame_start, scene.frame_end + 1):
-            scene.frame_set(frame)
-            yield context.evaluated_depsgraph_get()
-
-    try:
-        yield every()
-    finally:
-        scene.frame_set(now)
+def sampled(context: bpy.types.Context, sample: Callable[[bpy.types.Depsgraph], Sampled]) -> Reading[list[Sampled]]:
+    """What is found in the evaluated scene at every frame of its range, a frame a step."""
+    scene = context.scene
+    frames = range(scene.frame_start, scene.frame_end + 1)
+    found = []
+    for k, frame in enumerate(frames):
+        scene.frame_set(frame)
+        found.append(sample(context.evaluated_depsgraph_get()))
+        yield k + 1, len(frames)
+    return found
 
 
 def evaluated_points(thing: bpy.types.Object, depsgraph: bpy.types.Depsgraph) -> np.ndarray:
@@ -99,18 +96,22 @@ def evaluated_points(thing: bpy.types.Object, depsgraph: bpy.types.Depsgraph) ->
         final.to_mesh_clear()
 
 
-def clip_of(context: bpy.types.Context, thing: bpy.types.Object) -> pliant.Animation:
-    """An object as its modifiers, keys and transforms move it."""
-    depsgraph = context.evaluated_depsgraph_get()
-    final = thing.evaluated_get(depsgraph)
-    mesh = final.to_mesh()
-    faces = polygons(mesh)
-    final.to_mesh_clear()
-    with frames_of(context) as frames:
-        points = [evaluated_points(thing, depsgraph) for depsgraph in frames]
-    if len({len(each) for each in points}) > 1:
-        raise SceneError(f"the number of vertices of {thing.name} changes over time; expected the same in every frame")
-    return pliant.Animation(pliant.Mesh(points[0], faces, world=WORLD), points, frame_rate(context))
+def clips_of(context: bpy.types.Context, things: list[bpy.types.Object]) -> Reading[list[pliant.Animation]]:
+    """Objects as their modifiers, keys and transforms move them."""
+    depsgraph, faces = context.evaluated_depsgraph_get(), []
+    for thing in things:
+        final = thing.evaluated_get(depsgraph)
+        faces.append(polygons(final.to_mesh()))
+        final.to_mesh_clear()
+    rows = yield from sampled(context, lambda depsgraph: [evaluated_points(thing, depsgraph) for thing in things])
+    clips = []
+    for thing, own, points in zip(things, faces, zip(*rows, strict=True), strict=True):
+        if len({len(each) for each in points}) > 1:
+            raise SceneError(
+                f"the number of vertices of {thing.name} changes over time; expected the same in every frame"
+            )
+        clips.append(pliant.Animation(pliant.Mesh(points[0], own, world=WORLD), points, frame_rate(context)))
+    return clips
 
 
 def frame_rate(context: bpy.types.Context) -> float:
@@ -120,7 +121,7 @@ def frame_rate(context: bpy.types.Context) -> float:
 # Armatures
 
 
-def motion_of(context: bpy.types.Context, armature: bpy.types.Object) -> pliant.Motion:
+def motion_of(context: bpy.types.Context, armature: bpy.types.Object) -> Reading[pliant.Motion]:
     """An armature's skeleton at rest, and its poses at every frame."""
     bones = ordered(armature.data.bones)
     if not bones:
@@ -132,8 +133,7 @@ def motion_of(context: bpy.types.Context, armature: bpy.types.Object) -> pliant.
     scale = float(np.mean(armature.matrix_world.to_scale()))
     ends = {k: np.array([0.0, scale * bone.length, 0.0]) for k, bone in enumerate(bones) if not bone.children}
     skeleton = pliant.Skeleton(tuple(names), np.array(parents), rest[1], rest[0], ends)
-    with frames_of(context) as frames:
-        poses = [posed(armature.evaluated_get(depsgraph), names, parents) for depsgraph in frames]
+    poses = yield from sampled(context, lambda depsgraph: posed(armature.evaluated_get(depsgraph), names, parents))
     turns, ways = (np.array(each) for each in zip(*poses, strict=True))
     return pliant.Motion(skeleton, turns, ways, frame_rate(context))
 
@@ -162,23 +162,20 @@ def local(matrices: list[Matrix], parents: list[int]) -> tuple[np.ndarray, np.nd
 # Scenes
 
 
-def write_blend(context: bpy.types.Context, thing: bpy.types.Object, folder: Path) -> Path:
+def write_blend(context: bpy.types.Context, thing: bpy.types.Object, folder: Path) -> Reading[Path]:
     """An object's shape keys, as they are animated."""
     shapes = key_shapes(thing)
     pliant.write(folder / "shapes.npz", shapes)
-    keys = thing.data.shape_keys.key_blocks
-    with frames_of(context) as frames, (folder / "weights.csv").open("w", newline="") as file:
-        table = csv.writer(file)
-        table.writerow(shapes.names[1:])
-        for _ in frames:
-            table.writerow([0.0 if block.mute else block.value for block in list(keys)[1:]])
+    keys = list(thing.data.shape_keys.key_blocks)[1:]
+    rows = yield from sampled(context, lambda _: [0.0 if block.mute else block.value for block in keys])
+    pliant.write_weights(folder / "weights.csv", pliant.WeightClip(shapes.names[1:], rows))
     options = thing.pliant
     document: dict[str, Any] = {
         "engine": "blend",
         "shapes": {"file": "shapes.npz", "inbetweens": "none", "combinations": "none"},
         "weights": "weights.csv",
         "fps": frame_rate(context),
-        **contact(context, thing, folder),
+        **(yield from contact(context, thing, folder)),
     }
     pulls = pulls_of(options.pulls, shapes.base)
     document |= ({"pulls": pulls} if pulls else {}) | ({"self_contact": True} if options.self_contact else {})
@@ -202,14 +199,14 @@ def key_shapes(thing: bpy.types.Object) -> pliant.Shapes:
     return pliant.Shapes(base.with_points(world[0]), np.array(world), names)
 
 
-def write_flesh(context: bpy.types.Context, thing: bpy.types.Object, folder: Path) -> Path:
+def write_flesh(context: bpy.types.Context, thing: bpy.types.Object, folder: Path) -> Reading[Path]:
     """A mesh on its armature."""
     armature = thing.find_armature()
     if armature is None:
         raise SceneError(f"{thing.name} has no armature; parent it to one, or add an Armature modifier")
     options = thing.pliant
     pliant.write(folder / "shape.npz", mesh_of(thing))
-    pliant.write(folder / "motion.npz", motion_of(context, armature))
+    pliant.write(folder / "motion.npz", (yield from motion_of(context, armature)))
     gravity = context.scene.gravity if context.scene.use_gravity else (0.0, 0.0, 0.0)
     document: dict[str, Any] = {
         "engine": "simulate",
@@ -220,20 +217,23 @@ def write_flesh(context: bpy.types.Context, thing: bpy.types.Object, folder: Pat
         "nodes": options.nodes,
         "damping": options.damping,
         "material": {"young": options.young, "poisson": options.poisson, "density": options.density},
-        **contact(context, thing, folder),
+        **(yield from contact(context, thing, folder)),
     }
     regions = [{"name": region.name, "young": region.young} for region in options.regions]
     document |= ({"regions": regions} if regions else {}) | ({"self_contact": True} if options.self_contact else {})
     return written(document, folder)
 
 
-def write_transfer(context: bpy.types.Context, thing: bpy.types.Object, folder: Path) -> Path:
+def write_transfer(context: bpy.types.Context, thing: bpy.types.Object, folder: Path) -> Reading[Path]:
     """A motion of another object on this one."""
     options = thing.pliant
     source = options.source
     if source is None or source == thing or source.type not in ("MESH", "ARMATURE"):
         raise SceneError(f"choose what {thing.name} is to follow: an animated mesh or an armature")
-    moving = motion_of(context, source) if source.type == "ARMATURE" else clip_of(context, source)
+    if source.type == "ARMATURE":
+        moving = yield from motion_of(context, source)
+    else:
+        moving = (yield from clips_of(context, [source]))[0]
     pliant.write(folder / "target.npz", mesh_of(thing))
     pliant.write(folder / "source.npz", moving)
     cage: dict[str, Any] = {"faces": options.cage_faces}
@@ -250,14 +250,13 @@ def write_transfer(context: bpy.types.Context, thing: bpy.types.Object, folder: 
     return written(document, folder)
 
 
-def contact(context: bpy.types.Context, thing: bpy.types.Object, folder: Path) -> dict[str, Any]:
+def contact(context: bpy.types.Context, thing: bpy.types.Object, folder: Path) -> Reading[dict[str, Any]]:
     """The obstacles of a collection, each as a clip of its mesh."""
     options = thing.pliant
     if options.colliders is None:
         return {}
-    tables = []
-    for k, other in enumerate(each for each in options.colliders.all_objects if each.type == "MESH" and each != thing):
-        clip = clip_of(context, other)
+    others, tables = [each for each in options.colliders.all_objects if each.type == "MESH" and each != thing], []
+    for k, clip in enumerate((yield from clips_of(context, others)) if others else ()):
         still = np.array_equal(clip.points, np.broadcast_to(clip.points[0], clip.points.shape))
         pliant.write(folder / f"obstacle{k}.npz", clip[0] if still else clip)
         tables.append({"what": f"obstacle{k}.npz"})

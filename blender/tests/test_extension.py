@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import pliant  # noqa: E402
 import pliant_extension  # noqa: E402
 from pliant.core import rotations  # noqa: E402
-from pliant_extension import live, scenes  # noqa: E402
+from pliant_extension import live, operators, scenes  # noqa: E402
 from pliant_extension.jobs import Job  # noqa: E402
 
 FRAMES = 4
@@ -63,6 +64,15 @@ def activate(thing):
 def evaluated(thing, frame):
     bpy.context.scene.frame_set(frame)
     return scenes.evaluated_points(thing, bpy.context.evaluated_depsgraph_get())
+
+
+def read(steps):
+    """What a reading of the scene ends in."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as ended:
+            return ended.value
 
 
 @pytest.fixture
@@ -154,7 +164,7 @@ def test_flesh_is_baked_as_the_command_line_does(fleshed, tmp_path):
     fleshed.pliant.regions[0].young = 1e6
     folder = tmp_path / "again"
     folder.mkdir()
-    path = scenes.write_flesh(bpy.context, fleshed, folder)
+    path = read(scenes.write_flesh(bpy.context, fleshed, folder))
     assert "half" in path.read_text()
     expected = pliant.scene.read_scene(path).run().clip
     assert bpy.ops.pliant.bake_flesh() == {"FINISHED"}
@@ -165,7 +175,7 @@ def test_flesh_is_baked_as_the_command_line_does(fleshed, tmp_path):
 
 def test_an_armature_is_read_with_its_poses(fleshed):
     armature = fleshed.find_armature()
-    motion = scenes.motion_of(bpy.context, armature)
+    motion = read(scenes.motion_of(bpy.context, armature))
     positions, turns = motion.world()
     for frame in range(FRAMES):
         bpy.context.scene.frame_set(frame + 1)
@@ -229,7 +239,7 @@ def test_a_bake_is_cancelled(keyed, tmp_path):
     folder = tmp_path / "job"
     folder.mkdir()
     bpy.context.scene.frame_end = 4000
-    job = Job(["run", str(scenes.write_blend(bpy.context, keyed, folder))], tmp_path / "out.pc2")
+    job = Job(["run", str(read(scenes.write_blend(bpy.context, keyed, folder)))], tmp_path / "out.pc2")
     while job.running and job.done < 2:
         time.sleep(0.02)
     assert job.running
@@ -237,6 +247,76 @@ def test_a_bake_is_cancelled(keyed, tmp_path):
     assert not job.running
     assert not job.succeeded
     assert not (tmp_path / "out.pc2").exists()
+
+
+class Window:
+    """The context of a window, which a process without one does not have."""
+
+    def __init__(self):
+        self.window, self.texts, self.timers = None, [], 0
+        self.window_manager = SimpleNamespace(
+            event_timer_add=self._timer, event_timer_remove=self._timer, modal_handler_add=lambda operator: None,
+            progress_begin=lambda *ends: None, progress_update=lambda value: None, progress_end=lambda: None,
+        )  # fmt: skip
+        self.workspace = SimpleNamespace(status_text_set=self.texts.append)
+
+    def _timer(self, *arguments, **options):
+        self.timers += 1
+
+    def __getattr__(self, name):
+        return getattr(bpy.context, name)
+
+
+class KeysInWindow(operators.Bake):
+    kind, write = "keys", staticmethod(scenes.write_blend)
+
+    def report(self, kinds, text):
+        self.reported = kinds, text
+
+
+def event(kind):
+    return SimpleNamespace(type=kind, value="PRESS")
+
+
+def test_a_window_is_drawn_between_the_frames_that_are_read(keyed, monkeypatch):
+    monkeypatch.setattr(operators, "READING", 0.0)  # a frame a tick
+    bpy.context.scene.frame_set(2)
+    window, bake = Window(), KeysInWindow()
+    assert bake.invoke(window, event("NONE")) == {"RUNNING_MODAL"}
+    for k in range(FRAMES):
+        assert bake._job is None
+        assert bake.modal(window, event("Z")) == {"RUNNING_MODAL"}  # nothing that is read can be changed
+        assert bake.modal(window, event("MIDDLEMOUSE")) == {"PASS_THROUGH"}
+        assert bake.modal(window, event("TIMER")) == {"RUNNING_MODAL"}
+        assert window.texts[-1] == f"pliant: reading frame {k + 1} of {FRAMES} (Esc cancels)"
+        assert bpy.context.scene.frame_current == 2
+    ended, deadline = {"PASS_THROUGH"}, time.monotonic() + 120
+    while ended <= {"PASS_THROUGH", "RUNNING_MODAL"} and time.monotonic() < deadline:
+        ended = bake.modal(window, event("TIMER"))
+        time.sleep(0.02)
+    assert ended == {"FINISHED"}, bake.reported
+    assert np.abs(evaluated(baked(keyed), FRAMES) - evaluated(baked(keyed), 1)).max() > 0.1
+
+
+def test_reading_frames_is_cancelled(keyed, monkeypatch):
+    monkeypatch.setattr(operators, "READING", 0.0)
+    window, bake = Window(), KeysInWindow()
+    bake.invoke(window, event("NONE"))
+    bake.modal(window, event("TIMER"))
+    assert bake.modal(window, event("ESC")) == {"CANCELLED"}
+    assert window.timers == 2  # added and removed
+    assert window.texts[-1] is None
+    assert not bake._folder.exists()
+    assert f"{keyed.name} (pliant)" not in bpy.data.objects
+
+
+def test_a_scene_that_cannot_be_read_ends_the_bake_in_a_window():
+    put(pliant.gallery.box(500))
+    window, bake = Window(), KeysInWindow()
+    bake.invoke(window, event("NONE"))
+    assert bake.modal(window, event("TIMER")) == {"CANCELLED"}
+    assert "has no shape keys" in bake.reported[1]
+    assert window.timers == 2
 
 
 def test_operators_are_undone_one_by_one(keyed, fleshed):

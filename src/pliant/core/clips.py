@@ -6,8 +6,8 @@ with other points.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import overload
 
 import numpy as np
@@ -18,7 +18,7 @@ from pliant.core.interop import MESH_FORMS, as_shape
 from pliant.core.shapes import Mesh, PointCloud, Shape, TetMesh
 from pliant.core.topology import Floats, Ints
 from pliant.core.validation import expect, frame_rate, name_list
-from pliant.core.values import Displayed, Value, locked, owned
+from pliant.core.values import Displayed, Value, locked, owned, owned_table
 
 MOST_FRAMES = 100_000
 """Of a clip to make or to sample: about an hour; more is taken for a typing error."""
@@ -246,6 +246,30 @@ class Pose(Displayed):
     def points(self) -> Floats:
         """(n, 3)"""
         return self.shape.points
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SolvedAnimation(Animation):
+    """A clip of solved poses, and what the solver knows of each frame."""
+
+    measures: Mapping[str, Floats] = field(default_factory=dict, repr=False)
+    """{a number of `Pose`: (frames,)}"""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "measures", owned_table(self.measures, "measures"))
+
+    def measured(self, name: str) -> Floats:
+        """(frames,) of a number of `Pose`: residual, iterations, converged, penetration, inverted or others."""
+        return self.measures[name]
+
+    def resampled(self, fps: float) -> Animation:
+        """The same motion at another frame rate, linearly interpolated."""
+        return Animation(self.shape, self.points, self.fps, self.name).resampled(fps)
+
+
+POSE_MEASURES = ("residual", "iterations", "converged", "penetration", "inverted", "contacts", "crossings")
+"""Numbers of a `Pose`."""
 
 
 def frame_count(duration: float, fps: float) -> int:

@@ -14,7 +14,7 @@ import importlib
 import inspect
 from collections.abc import Callable, Mapping
 from functools import wraps
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -185,34 +185,46 @@ def _vertex_values(table: Any, count: int) -> dict[str, NDArray[Any]]:
 
 
 def to_trimesh(shape: Any) -> Any:
-    """A `trimesh.Trimesh` with the same vertices, or a `trimesh.PointCloud`; of tetrahedra, their surface."""
+    """A `trimesh.Trimesh`, or a `trimesh.PointCloud`; of tetrahedra, their surface. UVs go along if no colours do.
+
+    Vertices at seams of the UVs are repeated behind the shape's own, which stay in their order.
+    """
     trimesh = _library("trimesh")
     shape = shape.surface if isinstance(shape, TetMesh) else shape
     colors = _colors_as_bytes(shape.attributes)
     if isinstance(shape, PointCloud):
         return trimesh.PointCloud(shape.points, colors=colors)
-    out = trimesh.Trimesh(shape.points, shape.triangles, process=False, vertex_colors=colors)
-    uvs = _per_vertex_uvs(shape)
-    if uvs is not None and colors is None:
+    vertices, faces, uvs = np.arange(len(shape.points)), shape.triangles, None
+    if shape.uvs is not None and colors is None:
+        vertices, corners, uvs = _split_at_seams(shape, shape.uvs)
+        faces = corners[shape.triangle_corners]
+    values = {name: table[vertices] for name, table in shape.attributes.items() if name != "color"}
+    out = trimesh.Trimesh(shape.points[vertices], faces, process=False, vertex_colors=colors, vertex_attributes=values)
+    if uvs is not None:
         out.visual = trimesh.visual.TextureVisuals(uv=uvs)
     return out
 
 
 def to_pyvista(shape: Any) -> Any:
-    """A `pyvista.PolyData`, or a `pyvista.UnstructuredGrid` of tetrahedra, with the values of the vertices."""
+    """A `pyvista.PolyData`, or a `pyvista.UnstructuredGrid` of tetrahedra, with the values of the vertices.
+
+    Vertices at seams of the UVs are repeated, as in `to_trimesh`.
+    """
     pyvista = _library("pyvista")
+    vertices = np.arange(len(shape.points))
     if isinstance(shape, TetMesh):
         out = pyvista.UnstructuredGrid({10: shape.tets}, shape.points)
     elif isinstance(shape, Mesh):
-        polygons = shape.polygons
-        out = pyvista.PolyData(shape.points, np.insert(polygons.corners, polygons.offsets[:-1], polygons.sizes))
-        uvs = _per_vertex_uvs(shape)
+        polygons, corners, uvs = shape.polygons, shape.polygons.corners, None
+        if shape.uvs is not None:
+            vertices, corners, uvs = _split_at_seams(shape, shape.uvs)
+        out = pyvista.PolyData(shape.points[vertices], np.insert(corners, polygons.offsets[:-1], polygons.sizes))
         if uvs is not None:
             out.active_texture_coordinates = uvs[:, :2]
     else:
         out = pyvista.PolyData(shape.points)
     for name, values in shape.attributes.items():
-        out.point_data[name] = values.reshape(len(values), -1)
+        out.point_data[name] = values[vertices].reshape(len(vertices), -1)
     return out
 
 
@@ -237,11 +249,27 @@ def _cells(shape: Shape) -> list[tuple[str, Any]]:
     ]
 
 
-def _per_vertex_uvs(mesh: Mesh) -> Floats | None:
-    """(n, 2) UVs where each vertex has one; None where a seam splits them."""
-    if mesh.uvs is None:
-        return None
-    return mesh.uvs.per_vertex(mesh.polygons.corners, len(mesh.points))
+class SplitVertices(NamedTuple):
+    """Vertices that have one UV each."""
+
+    vertices: Ints
+    """(k,) whose they are; the first n are the mesh's own"""
+    corners: Ints
+    """(corners,) which of them each polygon corner is"""
+    uvs: Floats
+    """(k, d); 0 where a vertex has no corner"""
+
+
+def _split_at_seams(mesh: Mesh, uvs: Layer) -> SplitVertices:
+    count, at_corners = len(mesh.points), uvs.at_corners
+    used, corners = np.unique(np.column_stack([mesh.polygons.corners, at_corners]), axis=0, return_inverse=True)
+    owners = used[:, 0].astype(np.int64)
+    again = np.diff(owners, prepend=-1) == 0
+    number = np.where(again, count - 1 + np.cumsum(again), owners)
+    vertices = np.concatenate([np.arange(count), owners[again]])
+    values = np.zeros((len(vertices), at_corners.shape[1]))
+    values[number] = used[:, 1:]
+    return SplitVertices(vertices, number[corners.reshape(-1)], values)
 
 
 def _colors_as_bytes(attributes: Mapping[str, NDArray[Any]]) -> NDArray[np.uint8] | None:

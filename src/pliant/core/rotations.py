@@ -263,8 +263,11 @@ COLLINEAR = 1e-6
 """Second extent of points, over the first, below which they lie on a line; the rotation about it is then arbitrary."""
 
 
-def as_rotation(value: ArrayLike | None, what: str) -> Floats:
-    """(3, 3) of a rotation matrix, a unit quaternion (w, x, y, z), or None for the identity."""
+def as_rotation(value: ArrayLike | None, what: str, *, mirrored: bool = False) -> Floats:
+    """(3, 3) of a rotation matrix, a unit quaternion (w, x, y, z), or None for the identity.
+
+    mirrored: whether it may be left-handed.
+    """
     if value is None:
         return locked(np.eye(3))
     array = as_array(value, what, np.float64)
@@ -274,9 +277,11 @@ def as_rotation(value: ArrayLike | None, what: str) -> Floats:
         raise InputError(
             f"{what} has shape {array.shape}; expected a rotation matrix (3, 3) or a quaternion w, x, y, z"
         )
-    if np.abs(array @ array.T - np.eye(3)).max() > ORTHOGONALITY_TOLERANCE or np.linalg.det(array) < 0:
+    left_handed = np.linalg.det(array) < 0
+    if np.abs(array @ array.T - np.eye(3)).max() > ORTHOGONALITY_TOLERANCE or (left_handed and not mirrored):
         raise InputError(f"{what} is no rotation: its columns are not at right angles, of length 1, and right-handed")
-    return locked(rotations.polar(array))
+    hand = np.array([1.0, 1.0, -1.0 if left_handed else 1.0])
+    return locked(rotations.polar(array * hand) * hand)
 
 
 def aligning_rotation(start: ArrayLike, end: ArrayLike) -> Floats:

@@ -231,6 +231,15 @@ class Mesh(Convertible, Value):
         return replace(self, points=locked(self.points * positive_number(factor, "the factor")))
 
     @cached_property
+    def triangle_corners(self) -> Ints:
+        """(m, 3) the polygon corner that each corner of the triangles is."""
+        count = len(self.points)
+        keys = self.polygons.of_corner * count + self.polygons.corners
+        order = np.argsort(keys, kind="stable")
+        wanted = self.triangle_polygon[:, None] * count + self.triangles
+        return locked(order[np.searchsorted(keys[order], wanted)])
+
+    @cached_property
     def smooth_corners(self) -> SmoothCorners:
         """The face corners grouped by position and normal, which shade alike; only with `normals`."""
         from pliant.core.normals import smooth_corners

@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike
 from pliant.core import rotations
 from pliant.core.clips import DEFAULT_FPS, between_frames, frame_count
 from pliant.core.errors import InputError
+from pliant.core.shapes import World
 from pliant.core.topology import Floats, Ints
 from pliant.core.validation import as_points, expect, frame_rate, name_list
 from pliant.core.values import Displayed, Value, as_array, locked, owned
@@ -41,6 +42,8 @@ class Skeleton(Displayed, Value):
     """(j, 4) rotation of each joint's frame against its parent's at rest; the identity if not given."""
     ends: Mapping[int, Floats] = field(default_factory=dict)
     """Where the bones of leaf joints end, in the joint's frame: {joint: (3,)} (BVH's End Sites)."""
+    world: World | None = None
+    """The file's axes and units; None if it says nothing, as BVH."""
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -212,6 +215,14 @@ class Motion(Displayed, Value):
         put(self, "fps", frame_rate(self.fps))
         put(self, "rotations", locked(rotations.normalize(quaternions)))
         put(self, "translations", positions)
+
+    @classmethod
+    def of(cls, bones: Skeleton | SkeletonPose | Motion) -> Motion:
+        """A skeleton at rest or a pose, as one frame; a motion as it is."""
+        if isinstance(bones, Motion):
+            return bones
+        pose = bones.rest_pose() if isinstance(bones, Skeleton) else bones
+        return cls(pose.skeleton, pose.rotations[None], pose.translations[None])
 
     def __repr__(self) -> str:
         return f"Motion({len(self)} frames of {self.skeleton!r} at {self.fps:g} fps)"

@@ -36,7 +36,7 @@ class GreyMap(Value):
         if mesh.uvs is None:
             raise InputError("the mesh has no UVs, which say where a map lies on it; expected a mesh with UVs")
         foot = SurfaceTree(mesh).closest(positions)
-        uv = mesh.uvs.at_corners[_corners(mesh)[foot.triangle], :2]
+        uv = mesh.uvs.at_corners[mesh.triangle_corners[foot.triangle], :2]
         u, v = np.einsum("qk,qkd->dq", foot.barycentric, uv)
         left, right, a = _pixels(u, self.values.shape[1])
         top, bottom, b = _pixels(1 - v, self.values.shape[0])
@@ -49,12 +49,3 @@ def _pixels(at: Floats, count: int) -> tuple[Ints, Ints, Floats]:
     at = np.where((at >= 0) & (at <= 1), at, at % 1) * count - 0.5
     first = np.floor(at).astype(np.int64)
     return np.clip(first, 0, count - 1), np.clip(first + 1, 0, count - 1), at - first
-
-
-def _corners(mesh: Mesh) -> Ints:
-    """(m, 3) the polygon corner that each corner of the triangles is."""
-    count, sizes = len(mesh.points), np.diff(mesh.polygons.offsets)
-    key = np.repeat(np.arange(len(sizes)), sizes) * count + mesh.polygons.corners
-    order = np.argsort(key, kind="stable")
-    wanted = mesh.triangle_polygon[:, None] * count + mesh.triangles
-    return order[np.searchsorted(key[order], wanted)]

@@ -200,7 +200,7 @@ def write_motion(path: Path, motion: Motion) -> None:
 
 def write_skeleton(path: Path, skeleton: Skeleton) -> None:
     """As a motion of one frame, at rest."""
-    write_motion(path, Motion(skeleton, skeleton.rest_rotations[None], skeleton.offsets[None]))
+    write_motion(path, Motion.of(skeleton))
 
 
 def upright(motion: Motion) -> Motion:

@@ -111,6 +111,14 @@ def kinds_in(source: Source) -> tuple[ContentKind, ...]:
     return cast("tuple[ContentKind, ...]", look(source)) if look else format.reads
 
 
+def describe(source: Source) -> dict[str, Any]:
+    """What a file says of itself; empty of formats whose modules have no ``describe``."""
+    look = getattr(
+        importlib.import_module(f"pliant.io.{format_of(source.label, source.suffix).module}"), "describe", None
+    )
+    return cast("dict[str, Any]", look(source)) if look else {}
+
+
 def siblings_of(source: Source) -> list[Source]:
     """The files beside a file that it refers to and that are there (a module may look with its own ``siblings``)."""
     module = getattr(BY_SUFFIX.get(source.suffix), "module", None)

@@ -16,6 +16,7 @@ from pliant.core.errors import InputError, MissingExtraError
 from pliant.core.interop import from_meshio
 from pliant.core.shapes import Mesh, PointCloud, Shape, TetMesh
 from pliant.io.apart import run_apart
+from pliant.io.losses import mesh_losses, warn_of_losses
 from pliant.io.meshio_parse import MESHIO_ALLOWANCE
 from pliant.io.source import Source
 
@@ -153,9 +154,11 @@ def write_tets(path: Path, content: TetMesh) -> None:
 
 def write_mesh(path: Path, content: Mesh) -> None:
     """Write faces."""
+    warn_of_losses(path.suffix[1:].upper(), mesh_losses(content, attributes=content.attributes))
     _write(path, content)
 
 
 def write_points(path: Path, content: PointCloud) -> None:
     """Write points."""
+    warn_of_losses(path.suffix[1:].upper(), ["normals"] if content.normals is not None else [])
     _write(path, content)

@@ -14,6 +14,7 @@ import numpy as np
 
 from pliant.core import rotations
 from pliant.core.errors import PliantWarning
+from pliant.core.shapes import World
 from pliant.core.skeleton import Motion, Skeleton
 from pliant.core.topology import Floats, Ints
 
@@ -54,10 +55,10 @@ def parent_joints(joints: Sequence[int], parents: Ints, order: Ints) -> Ints:
     return nearest[np.asarray(joints, dtype=np.int64)]
 
 
-def rest_skeleton(names: Sequence[str], parents: Ints, world: Floats) -> Skeleton:
-    """The skeleton of joints that stand at (j, 4, 4)."""
-    quaternions, positions = _local_frames(world[None], parents)
-    return Skeleton(tuple(names), parents, positions[0], quaternions[0])
+def rest_skeleton(names: Sequence[str], parents: Ints, frames: Floats, world: World) -> Skeleton:
+    """The skeleton of joints that stand at (j, 4, 4), in a file's axes and units."""
+    quaternions, positions = _local_frames(frames[None], parents)
+    return Skeleton(tuple(names), parents, positions[0], quaternions[0], world=world)
 
 
 def joint_motion(label: str, skeleton: Skeleton, world: Floats, fps: float, name: str) -> Motion:

@@ -65,12 +65,12 @@ def write_weights(path: PathLike, clip: WeightClip) -> Path:
             text = json.dumps({"weights": columns} | ({} if clip.fps is None else {"fps": clip.fps}), indent=1)
             part.write_text(text + "\n", encoding="utf-8")
             return target
-        timed = clip.fps is not None and len(clip) > 1
+        rate = clip.fps if len(clip) > 1 else None
         with part.open("w", encoding="utf-8", newline="") as file:
             rows = csv.writer(file, lineterminator="\n")
-            rows.writerow(["seconds"] * timed + list(clip.names))
+            rows.writerow([*([] if rate is None else ["seconds"]), *clip.names])
             for k, row in enumerate(clip.values):
-                rows.writerow([repr(k / clip.fps)] * timed + [f"{value:.9g}" for value in row])  # type: ignore[operator]
+                rows.writerow([*([] if rate is None else [repr(k / rate)]), *(f"{value:.9g}" for value in row)])
     return target
 
 

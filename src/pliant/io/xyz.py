@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from pliant.core.shapes import PointCloud
+from pliant.io.losses import warn_of_losses
 from pliant.io.source import Source, text_of
 
 
@@ -40,5 +41,6 @@ def read_points(source: Source) -> PointCloud:
 
 def write_points(path: Path, content: PointCloud) -> None:
     """Write points, with their normals if they have any."""
+    warn_of_losses("XYZ", [f'attribute "{name}"' for name in content.attributes])
     table = content.points if content.normals is None else np.concatenate([content.points, content.normals], axis=1)
     path.write_text("".join(" ".join(f"{value:.17g}" for value in row) + "\n" for row in table), encoding="ascii")

@@ -8,8 +8,8 @@ ground. Nothing is smoothed: what looks crumpled is.
 Views: azimuth rotates about the up axis, 0 looks from +z, or from -y where z is up; elevation 90 looks down.
 ``view="auto"`` is from the right and a little above; an open surface, such as a face, is shown from the side that it
 faces at rest, the same in every frame and row. ``up`` is one of x, y, z, -x, -y, -z; ``"auto"`` is what the shape's
-file says (its `world`), or else y, whatever the shape looks like. Units and position do not matter: the camera fits
-what it is shown.
+file says (its `world`), or else y, whatever the shape looks like; a skeleton whose file does not say, as BVH, stands on
+its legs. Units and position do not matter: the camera fits what it is shown.
 """
 
 from __future__ import annotations

@@ -15,12 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from pliant.core.clips import Animation, Pose, Shapes
+from pliant.core.clips import Animation, Pose, Shapes, SolvedAnimation
 from pliant.core.rotations import rotate
-from pliant.core.shapes import Mesh, PointCloud, Shape, TetMesh
+from pliant.core.shapes import Mesh, PointCloud, Shape, TetMesh, World
 from pliant.core.skeleton import Motion, Skeleton, SkeletonPose
 from pliant.core.skinned import joint_transforms
 from pliant.core.topology import Floats, Ints
+from pliant.geometry.body_plan.moving import upright_axis
 from pliant.geometry.quality.measures import edge_distortion, edges_of, volume_ratio
 from pliant.render.pictures import picture
 
@@ -30,14 +31,10 @@ VIEW_HEIGHT = 420
 """Pixels of the view."""
 PLOT_HEIGHT = 36
 """Pixels of the plot of a measure; also in the page."""
-SIMULATED = (
-    ("energy", "elastic energy", ""),
-    ("kinetic", "kinetic energy", ""),
-    ("iterations", "iterations", ""),
-    ("penetration", "penetration", "%"),
-    ("inverted", "inverted elements", ""),
-)
-"""Of a simulation's states: the name, what it is called in a plot, and its unit."""
+SOLVED = (("iterations", "iterations", ""), ("penetration", "penetration", "%"), ("inverted", "inverted elements", ""))
+SIMULATED = (("energy", "elastic energy", ""), ("kinetic", "kinetic energy", ""), *SOLVED)
+BLENDED = (("residual", "residual", ""), *SOLVED)
+"""Of a simulation's states, and of poses: the name, what it is called in a plot, and its unit."""
 SHAPES_A_SECOND = 2.0
 """Of a rig, one after another."""
 BONE_WIDTH = 0.08
@@ -87,10 +84,7 @@ def _clip_of(value: Any) -> Animation:
 
 def _bones_of(value: Skeleton | SkeletonPose | Motion) -> Animation:
     """Every bone as a slim double pyramid that its upper joint carries; joints without bones as small ones."""
-    pose = value.rest_pose() if isinstance(value, Skeleton) else value
-    motion = (
-        Motion(pose.skeleton, pose.rotations[None], pose.translations[None]) if isinstance(pose, SkeletonPose) else pose
-    )
+    motion = Motion.of(value)
     skeleton, joints = motion.skeleton, motion.skeleton.rest_world[0]
     tips = {joint: [joints[joint] + rotate(skeleton.rest_world[1][joint], end)] for joint, end in skeleton.ends.items()}
     for parent, child in skeleton.bones.tolist():
@@ -110,7 +104,7 @@ def _bones_of(value: Skeleton | SkeletonPose | Motion) -> Animation:
             faces.append(BONE_FACES + 6 * len(points))
             points.append(np.concatenate([joints[joint][None], ring, tip[None]]))
             carriers.append(joint)
-    shape = Mesh(np.concatenate(points), np.concatenate(faces))
+    shape = Mesh(np.concatenate(points), np.concatenate(faces), world=World(upright_axis(motion)))
     R, t = joint_transforms(motion)
     moved = np.einsum("bfij,bpj->fbpi", R[carriers], np.stack(points)) + t[carriers].transpose(1, 0, 2)[:, :, None]
     return Animation(shape, moved.reshape(len(motion), -1, 3), motion.fps, motion.name)
@@ -145,7 +139,7 @@ def _data(clip: Animation, frames: Any, what: str, measures: list[dict[str, Any]
 
 
 def _measures(value: Any, clip: Animation, frames: Any) -> list[dict[str, Any]]:
-    """What is plotted over time: how far from rest shapes with edges are, and what a simulation measured."""
+    """What is plotted over time: how far from rest shapes with edges are, and what the solver measured."""
     found: dict[str, tuple[Floats, str]] = {}
     shape = clip.shape
     if len(frames) > 1 and not isinstance(shape, PointCloud) and len(edges_of(shape)):
@@ -157,8 +151,8 @@ def _measures(value: Any, clip: Animation, frames: Any) -> list[dict[str, Any]]:
         found["edges, mean change"] = np.array(away), "%"
         steps = np.linalg.norm(np.diff(clip.points, axis=0), axis=2).max(axis=1, initial=0) / (shape.diagonal or 1)
         found["largest step"] = np.append(0.0, steps)[frames], "%"
-    if len(frames) > 1 and getattr(value, "states", None):
-        for name, text, unit in SIMULATED:
+    if len(frames) > 1 and (getattr(value, "states", None) or isinstance(value, SolvedAnimation)):
+        for name, text, unit in BLENDED if isinstance(value, SolvedAnimation) else SIMULATED:
             measured = value.measured(name)[frames]
             if measured.any():
                 found[text] = measured, unit

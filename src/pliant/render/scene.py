@@ -20,6 +20,7 @@ from pliant.core.interop import takes_meshes
 from pliant.core.shapes import Mesh, PointCloud, TetMesh
 from pliant.core.skeleton import Motion, Skeleton, SkeletonPose
 from pliant.core.topology import Floats
+from pliant.geometry.body_plan.moving import upright_axis
 from pliant.render.camera import Up, View, front_of, view_of
 from pliant.render.color import PROPS, Color, Colormap, Scale, parse_color, scale_for
 from pliant.render.parts import Drawable, Paint, RenderPart, Style, part_of
@@ -58,10 +59,13 @@ class Take:
         return len(self.content) if isinstance(self.content, (Animation, Motion)) else 1
 
     def upright(self, up: Up) -> Up:
-        """The axis that points up: "auto" as the content's file has it, if it says."""
+        """The axis that points up: "auto" as the content's file has it, if it says, or as legs stand of a skeleton."""
         shape = self.content.shape if isinstance(self.content, Animation) else self.content
-        world = shape.world if isinstance(shape, (Mesh, TetMesh, PointCloud)) else None
-        return world.up if up == "auto" and world is not None else up
+        if up != "auto":
+            return up
+        if isinstance(shape, (Skeleton, SkeletonPose, Motion)):
+            return upright_axis(Motion.of(shape))
+        return shape.world.up if shape.world is not None else up
 
     def view(self, view: View, up: Up) -> View:
         """ "auto" as the default view of the content, which shows the front of an open surface at rest."""

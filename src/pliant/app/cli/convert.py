@@ -15,7 +15,9 @@ from pliant.core.errors import FileError, InputError, PliantWarning
 from pliant.core.terminal import say
 from pliant.geometry.skinning import SkinOptions
 from pliant.io import BY_SUFFIX, KIND_NAMES, KIND_OF, Content, ContentKind, convertible_kind, find, kinds_in
+from pliant.io.formats import describe
 from pliant.io.naming import frame_names, shape_names
+from pliant.io.weights import own_weights
 from pliant.io.writing import skin_writer
 
 
@@ -52,6 +54,8 @@ def _convert(options: argparse.Namespace) -> int:
     content = read_input(options, kind)
     _check_not_read(options, content)
     say_missing(options.output)
+    if isinstance(content, pliant.Animation):
+        _note_clip(options, content)
     if options.skin:
         content = _skinned(options, content)
     written = pliant.write(options.output, content, quantize=options.quantize)
@@ -110,6 +114,27 @@ def _check_not_read(options: argparse.Namespace, content: Content) -> None:
                 )
 
 
+def _note_clip(options: argparse.Namespace, clip: pliant.Animation) -> None:
+    """Note which of several clips was taken, and that sliders do not go into a skin."""
+    sources = find(options.input, lambda name: True)
+    facts = describe(sources[0]) if len(sources) == 1 else {}
+    names = [one["name"] for one in facts.get("clips", ())]
+    if len(names) > 1 and options.clip is None:
+        note = f'took "{clip.name}" of {len(names)} clips; --clip chooses another'
+        warnings.warn(f"{options.input}: {note}", PliantWarning, stacklevel=2)
+    sliders = set(facts.get("morph targets") or facts.get("blend shapes") or ())
+    if options.skin and sliders:
+        try:
+            own = own_weights(options.input, clip=clip.name if names else None)
+        except InputError:  # the clip moves none
+            own = None
+        columns = () if own is None else zip(own[0].names, own[0].values.T, strict=True)
+        sliders -= {name for name, column in columns if column.any()}
+    if options.skin and sliders:
+        note = f"{len(sliders)} morph targets that the clip does not move are left out of the skin"
+        warnings.warn(f"{options.input}: {note}", PliantWarning, stacklevel=2)
+
+
 def _files_written(target: Path, content: Content) -> list[Path]:
     """The file, or those of the single frames or shapes."""
     format = BY_SUFFIX.get(target.suffix.lower())
@@ -127,6 +152,9 @@ def _note_losses(options: argparse.Namespace, kind: ContentKind | None) -> None:
     richest = kinds_in(find(options.input, lambda name: True)[0])[0] if kind else kind
     if richest in ("animation", "shapes") and kind in ("mesh", "points"):
         note = f"of {KIND_NAMES[richest]} one shape is written; --as {richest} writes a file for each"
+        warnings.warn(f"{options.input}: {note}", PliantWarning, stacklevel=2)
+    elif richest == "mesh" and kind == "points":
+        note = "of a mesh the points alone are written, without faces, UVs and materials"
         warnings.warn(f"{options.input}: {note}", PliantWarning, stacklevel=2)
     holding = [suffix for suffix, format in BY_SUFFIX.items() if "tets" in format.writes]
     if richest == "tets" and kind in (None, "tets", "mesh") and Path(options.output).suffix.lower() not in holding:

@@ -8,7 +8,6 @@ read raises the reader's `FileError`.
 
 from __future__ import annotations
 
-import importlib
 import math
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
@@ -108,9 +107,8 @@ def _inspect(path: PathLike, deep: bool) -> Inspection:
     source = sources[0]
     form = io.format_of(source.label, source.suffix)
     contents: dict[str, Facts] = {}
-    describe = getattr(importlib.import_module(f"pliant.io.{form.module}"), "describe", None)
-    if describe is not None:
-        contents["file"] = describe(source)
+    if facts := io.formats.describe(source):
+        contents["file"] = facts
     if source.suffix == ".target":
         contents["shapes"] = _target_facts(source)
     else:

@@ -250,7 +250,7 @@ def inspect_mesh(mesh: Mesh, *, deep: bool = False) -> MeshFacts:
         "degenerate": _at("face", degenerate[:1]),
         "duplicates": _at("face", np.array(duplicates[:1])),
     }
-    return replace(facts, problems=_problems(facts, locations), notes=_notes(facts))
+    return replace(facts, problems=_problems(facts, locations), notes=_notes(facts, mesh.world is not None))
 
 
 def _crossings(mesh: Mesh) -> Ints:
@@ -321,13 +321,15 @@ def _problems(facts: MeshFacts, locations: dict[str, str]) -> tuple[str, ...]:
     return tuple(sentence for applies, sentence in problems if applies)
 
 
-def _notes(facts: MeshFacts) -> tuple[str, ...]:
-    """What is worth knowing but not wrong."""
+def _notes(facts: MeshFacts, stated: bool) -> tuple[str, ...]:
+    """What is worth knowing but not wrong. stated: whether the file says how long a unit is."""
     found = []
     if facts.seam_vertices:
         closed = ", and it is closed then" if facts.closed and not facts.watertight else ""
         number = counted(facts.seam_vertices, "vertex repeats", "vertices repeat")
         found.append(f"{number} another at a seam; engines weld them{closed}, and files get them back.")
+    if stated:
+        return tuple(found)
     if 500 <= facts.diagonal < np.inf:
         found.append(f"It is {facts.diagonal:.4g} units across; that looks like millimetres rather than metres.")
     elif 0 < facts.diagonal <= 0.02:

@@ -133,6 +133,7 @@ def without_joints(motion: Motion, patterns: Sequence[str]) -> Motion:
         skeleton.offsets[kept],
         skeleton.rest_rotations[kept],
         {int(number[j]): end for j, end in ends.items() if not drop[j]},
+        skeleton.world,
     )
     rotated, positions = motion.rotations[:, kept], motion.translations[:, kept]
     return replace(motion, skeleton=smaller, rotations=rotated, translations=positions, channels=None)

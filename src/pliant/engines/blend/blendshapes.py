@@ -20,14 +20,14 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pliant.core.clips import DEFAULT_FPS, MOST_FRAMES, Animation, Pose, Shapes, WeightClip
+from pliant.core.clips import DEFAULT_FPS, MOST_FRAMES, POSE_MEASURES, Pose, Shapes, SolvedAnimation, WeightClip
 from pliant.core.errors import InputError, PliantWarning, about_argument
 from pliant.core.options import refuse
 from pliant.core.shapes import Mesh, Weld
 from pliant.core.signatures import takes_keywords_of
 from pliant.core.topology import Floats, Ints
 from pliant.core.validation import check_extent, positive_number
-from pliant.core.values import Displayed, as_array
+from pliant.core.values import Displayed, as_array, locked
 from pliant.engines.blend.anchor import make_anchors
 from pliant.engines.blend.body import SpringBody, spring_body
 from pliant.engines.blend.contacts import make_contact_solver, pose_in_contact, poses_in_contact
@@ -492,7 +492,7 @@ class Blendshapes(Displayed):
         fps: float | None = BlendOptions.fps,
         progress: Callable[[int, int, Pose], None] | None = None,
         **options: Any,
-    ) -> Animation:
+    ) -> SolvedAnimation:
         """A clip: at sliders (frames, shapes), or in `steps` frames from the first shape through all to the last.
 
         weights: also a `WeightClip` of shapes by name, from `pliant.read_weights`, which has a frame rate of its own.
@@ -503,21 +503,23 @@ class Blendshapes(Displayed):
             weights = np.stack([self.row(dict(zip(weights.names, row, strict=True))) for row in weights.values])
         table = self.path(steps) if weights is None else self._rows(weights)
         frames: list[Floats] = []
-        failed: list[int] = []
+        measures: list[list[float]] = []
         for pose in self.poses(table, **options):
-            if not pose.converged:
-                failed.append(len(frames))
+            measures.append([getattr(pose, name) for name in POSE_MEASURES])
             frames.append(pose.points)
             if progress is not None:
                 progress(len(frames), len(table), pose)
-        if failed:
+        known = dict(zip(POSE_MEASURES, np.array(measures, dtype=np.float64).T, strict=True))
+        failed = np.flatnonzero(known["converged"] == 0)
+        if len(failed):
             warnings.warn(
                 f"{len(failed)} of {len(table)} frames did not converge, the first of them frame {failed[0]}; "
                 "rig.poses says why for each",
                 PliantWarning,
                 stacklevel=3,
             )
-        return Animation(self.shapes.base, np.stack(frames), DEFAULT_FPS if fps is None else fps, "blend")
+        rate = DEFAULT_FPS if fps is None else fps
+        return SolvedAnimation(self.shapes.base, locked(np.stack(frames)), rate, "blend", known)
 
 
 def _check_extents(points: Floats) -> None:

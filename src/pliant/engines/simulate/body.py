@@ -36,7 +36,7 @@ from pliant.engines.simulate.conjugate_gradients import Posed
 from pliant.engines.simulate.cuts import Foreign
 from pliant.engines.simulate.diffusion import RotationWeights, diffuse
 from pliant.engines.simulate.discretisation import discretise
-from pliant.engines.simulate.dynamics import BodyState, Forces
+from pliant.engines.simulate.dynamics import BodyState, Forces, Stepper
 from pliant.engines.simulate.fibres import Fibres, find_fibres
 from pliant.engines.simulate.interior import enclosed_volume
 from pliant.engines.simulate.material import Material
@@ -54,8 +54,7 @@ from pliant.engines.simulate.simulation import (
     check_forces,
     check_motion,
     check_start,
-    mended,
-    states,
+    play,
 )
 from pliant.engines.simulate.sliding import sliding
 from pliant.engines.simulate.statics import Balance, balanced, failure_of
@@ -214,6 +213,7 @@ class ElasticBody(Displayed):
         self.operator: CorotatedOperator = sliding(operator, made.sliding, self.nodes, self.quadrature.points)
         self.mass = rows.mass(made.density)
         self._fibres: Fibres | None = None
+        self._reduced: dict[int, ReducedBody] = {}
 
     @property
     def _mesh(self) -> Mesh | None:
@@ -259,10 +259,13 @@ class ElasticBody(Displayed):
         return self.mass[: self.nodes.free] * self._leash_rates
 
     def reduced(self, modes: int = 60) -> ReducedBody:
-        """The same body in so many of its eigenmodes, for live use."""
+        """The same body in so many of its eigenmodes, for live use; it is built once, and pickled with this one."""
         from pliant.engines.simulate.reduced import ReducedBody
 
-        return ReducedBody(self, modes)
+        SimulateOptions.check(modes=modes)
+        if modes not in self._reduced:
+            self._reduced[modes] = ReducedBody(self, modes)
+        return self._reduced[modes]
 
     def __repr__(self) -> str:
         return f"ElasticBody({self.shape!r}, {self.skeleton!r}, {self.nodes.free} nodes)"
@@ -354,6 +357,8 @@ class ElasticBody(Displayed):
         report: ReportFrames | None = None,
     ) -> States:
         """The body's state at every frame, as soon as it is known; the arguments are those of `simulate`."""
+        from pliant.engines.simulate.contacts import make_collisions
+
         self.gravity(gravity)
         check_motion(self, motion)
         check_forces(self, forces)
@@ -366,17 +371,17 @@ class ElasticBody(Displayed):
             stretch_limit=stretch_limit, pre_roll=pre_roll,
         )  # fmt: skip
         pace, fibres = Pace.of(motion, dt, fps, hold), self.fibres(muscles, motion.fps)
-        motion, notes = mended(self, motion)
         for k, muscle in enumerate(fibres.muscles):
             with about_argument("muscles", k):
                 muscle.check_frames(len(motion))
-        steps = states(
-            self, motion, pace, start, resume, following, obstacles, friction or 0.0, self_contact, pre_roll,
-            gravity=gravity, damping=damping, drag=drag, forces=forces, fibres=fibres,
+        stepper = Stepper(
+            self, pace.step, gravity=gravity, damping=damping, drag=drag, forces=forces, fibres=fibres,
+            collisions=make_collisions(self, obstacles, friction or 0.0, pace.fps, self_contact),
             accuracy=accuracy, stretch_limit=stretch_limit,
         )  # fmt: skip
-        before = 0 if resume is None else round(resume.time * pace.fps)
-        return States(self, motion, pace, steps, report, before, notes)
+        return play(
+            stepper, motion, pace, start=start, resume=resume, following=following, pre_roll=pre_roll, report=report
+        )
 
     @takes_arguments_of(states)
     def simulate(self, *arguments: Any, **options: Any) -> Simulation:

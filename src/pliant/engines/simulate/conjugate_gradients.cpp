@@ -94,7 +94,7 @@ static int64_t solve(Flesh<float> flesh, In<float, 2> R, In<float, 2> turns, Lev
                      Contacts contacts, In<double, 2> r, In<float, 1> mass, double stiffness, Out<double, 1> scale, int64_t relative,
                      double accuracy, double reduction, int64_t iterations, Out<double, 2> d,
                      Out<double, 1> left_over, int64_t threads) {
-    const size_t free = size_t(r.shape[0]), nodes = size_t(flesh.first.shape[0] - 1);
+    const size_t free = size_t(r.shape[0]), nodes = size_t(flesh.nodes);
     std::vector<Row> left(free, Row{}), z(free, Row{}), p(nodes, Row{}), Ap(free, Row{}), found(free, Row{});
     const double unit = scaled_down(r, left);
     std::fill_n(d.data, d.size(), 0.0);
@@ -102,7 +102,7 @@ static int64_t solve(Flesh<float> flesh, In<float, 2> R, In<float, 2> turns, Lev
     if (!(unit > 0) || !std::isfinite(unit)) return 0;
 
     Team team(threads);
-    std::vector<Rows3<float>> P, P_limits;
+    std::vector<Row> sums;
     LevelScratch scratch;
     std::vector<float> moved;
     precondition(team, levels, turns, left.data(), z.data(), scratch);
@@ -115,8 +115,8 @@ static int64_t solve(Flesh<float> flesh, In<float, 2> R, In<float, 2> turns, Lev
     const double enough = std::max(accuracy, std::max(reduction, SINGLE) * left_over(0));
     int64_t done = 0;
     while (left_over(1) > enough && done < iterations) {
-        product(team, flesh, p.data(), R, float(stiffness), mass, P, Ap.data());
-        add_limits(team, flesh, limits, p.data(), int64_t(free), P_limits, Ap.data());
+        product(team, flesh, p.data(), R, float(stiffness), mass, sums, Ap.data());
+        add_limits(team, flesh, limits, p.data(), int64_t(free), sums, Ap.data());
         add_contacts(contacts, p, moved, Ap);
         const double bend = dot(p, Ap);
         if (!(bend > 0)) break;

@@ -28,7 +28,7 @@ from pliant.native import kernels
 
 FAR = 0.2
 """Length, over the diagonal, over which a lacking strain shows as a displacement."""
-NO_LIMITS = np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros((0, 27), np.float32)
+NO_LIMITS = np.zeros(0, np.int32), np.zeros((0, 27), np.float32)
 """As arguments of the kernel."""
 NO_CONTACTS = (
     np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32), np.zeros((0, 3), np.float32),

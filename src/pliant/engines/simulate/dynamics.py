@@ -35,6 +35,7 @@ time in which a wave crosses the body, what they leave adds up: there the share 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -50,7 +51,7 @@ from pliant.engines.simulate.fibres import Fibres
 from pliant.engines.simulate.multigrid import Preconditioner
 from pliant.engines.simulate.newton import limited
 from pliant.engines.simulate.options import SimulateOptions, StaticOptions, StretchLimit
-from pliant.engines.simulate.stages import Known, Stage, backward
+from pliant.engines.simulate.stages import Known, Stage, backward, trapezoidal
 from pliant.engines.simulate.statics import balanced, failure_of, leash_energy
 from pliant.engines.simulate.strain_limits import StrainLimits
 from pliant.engines.simulate.warping import UNSTRAINED, Singles
@@ -77,26 +78,17 @@ ROUNDING = 1e-13
 """Displacements, over the largest coordinate, that are too little to be solved for."""
 FARTHEST = 3.0
 """Distance from where the bones carry it, over the diagonal, beyond which flesh has flown apart."""
+SHORTER_STEPS = "use shorter steps (dt), stiffer flesh or a slower motion"
 CONTACT = "contact_"
 """What the names of contact's arrays begin with in those of a state."""
 Forces = Callable[[float, Floats], ArrayLike] | ArrayLike | None
 """Forces on the shape's points (vertices, 3): constant, or a function of time and points."""
 
 
-@dataclass(frozen=True, eq=False)
-class BodyState:
-    """A moving body at one moment."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Measured:
+    """What the solver knows of a moving body at one moment."""
 
-    time: float
-    """Seconds since the beginning."""
-    nodes: Floats
-    """(n, 3)"""
-    velocity: Floats
-    """(free, 3) of the free nodes."""
-    strain: Floats
-    """(q, 6) at the quadrature points: xx, yy, zz, yz, xz, xy."""
-    carried: Floats
-    """(n, 3) where the bones alone would carry the nodes."""
     volume: float
     """Over that at rest."""
     energy: float
@@ -104,7 +96,7 @@ class BodyState:
     kinetic: float
     inverted: int
     """Quadrature points that are turned inside out."""
-    overstrained: int = field(default=0, kw_only=True)
+    overstrained: int = 0
     """Quadrature points far beyond their stretch limits."""
     iterations: int = 0
     converged: bool = True
@@ -116,18 +108,34 @@ class BodyState:
     """Why it cannot go on from here."""
     message: str = ""
     """How its flesh has failed, which is then not called converged."""
+    activation: Floats = field(default_factory=lambda: np.zeros(0))
+    """(m,) of muscles."""
+    shortening: Floats = field(default_factory=lambda: np.zeros(0))
+    """(m,) share by which their fibres are shorter than at rest, in the mean."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class BodyState(Measured):
+    """A moving body at one moment."""
+
+    time: float
+    """Seconds since the beginning."""
+    nodes: Floats
+    """(n, 3)"""
+    velocity: Floats
+    """(free, 3) of the free nodes."""
+    acceleration: Floats
+    """(free, 3) by all forces but those of contact."""
+    strain: Floats
+    """(q, 6) at the quadrature points: xx, yy, zz, yz, xz, xy."""
+    strain_rate: Floats
+    """(q, 6)"""
+    carried: Floats
+    """(n, 3) where the bones alone would carry the nodes."""
+    carried_rate: Floats
+    """(n, 3)"""
     contact: ContactState | None = field(default=None, repr=False)
     """What the next step has to know of this one's contacts."""
-    acceleration: Floats = field(kw_only=True)
-    """(free, 3) by all forces but those of contact."""
-    strain_rate: Floats = field(kw_only=True)
-    """(q, 6)"""
-    carried_rate: Floats = field(kw_only=True)
-    """(n, 3)"""
-    activation: Floats = field(default_factory=lambda: np.zeros(0), kw_only=True)
-    """(m,) of muscles."""
-    shortening: Floats = field(default_factory=lambda: np.zeros(0), kw_only=True)
-    """(m,) share by which their fibres are shorter than at rest, in the mean."""
 
     def to_arrays(self) -> dict[str, Any]:
         """Plain numbers, strings and arrays, for `numpy.savez`; those of contact have `CONTACT` before their names."""
@@ -184,20 +192,30 @@ class Stepper:
         accuracy: float = SimulateOptions.accuracy,
         stretch_limit: StretchLimit = SimulateOptions.stretch_limit,
     ) -> None:
-        self.body, self.h, self.g, self.forces = body, step, DIAGONAL * step, forces
-        self.damping, self.drag, self.viscous = damping, drag, damping / self.g
+        self.body, self.forces, self.damping, self.drag, self.share = body, forces, damping, drag, accuracy
         self.collisions, self.fibres = collisions, body.fibres() if fibres is None else fibres
         self.mass = body.mass[: body.nodes.free, None]
         self.weight = self.mass * body.gravity(gravity)
-        inertia = 1 / self.g**2 + drag / self.g
-        self.stiffness, self.leash = 1 + self.viscous, body.leash[:, None]
+        self.limits, self.leash = body.limits(stretch_limit), body.leash[:, None]
+        self._cut(step)
+
+    def _cut(self, step: float) -> None:
+        """What depends on the length of steps."""
+        body, self.h, self.g = self.body, step, DIAGONAL * step
+        self.viscous, inertia = self.damping / self.g, 1 / self.g**2 + self.drag / self.g
+        self.stiffness = 1 + self.viscous
         self.inertia = inertia * self.mass + self.stiffness * self.leash
         self.single = self.inertia[:, 0].astype(np.float32)
         self.preconditioner = body.multigrid.preconditioner(inertia, self.stiffness)
         crossing = body.diagonal * (float(self.mass.sum()) / body.operator.stiffest) ** 0.5
-        self.accuracy = accuracy * min(1.0, step / (SHORT * crossing))
-        self.limits = body.limits(stretch_limit)
+        self.accuracy = self.share * min(1.0, step / (SHORT * crossing))
         self.least = LEAST_CHANGE * body.diagonal * (self.g / crossing) ** 2
+
+    def divided(self, count: int) -> Stepper:
+        """The same with so many steps in the time of one."""
+        other = copy(self)
+        other._cut(self.h / count)
+        return other
 
     def start(
         self,
@@ -236,9 +254,10 @@ class Stepper:
     def restart(self, state: BodyState, frames: Frames) -> BodyState:
         """A state of another motion or other forces, with the rates that it has under these."""
         begun = self._begun(state.time, state.nodes, frames, state.velocity, state.contact)
-        return replace(
+        state = replace(
             state, acceleration=begun.acceleration, strain_rate=begun.strain_rate, carried_rate=begun.carried_rate
         )
+        return state if self.collisions is None else self.collisions.measured(state)
 
     def teleported(self, state: BodyState, frames: Frames, R: Floats, shift: Floats) -> BodyState:
         """The state a step later, carried along rigidly with its swing: all bones have jumped by R (3, 3) and a shift.
@@ -338,18 +357,9 @@ class Stepper:
 
     def step(self, before: BodyState, frames: Frames, frame: int) -> BodyState:
         """The state after one step; the bones are at `frame` at its end, and at the frame before between its stages."""
-        middle = self._stage(before, self._trapezoidal(before), frames, frame - 1, GAMMA * self.h)
+        middle = self._stage(before, trapezoidal(before, self.g), frames, frame - 1, GAMMA * self.h)
         end = self._stage(middle, backward(before, middle), frames, frame, (1 - GAMMA) * self.h)
         return self._state(middle, replace(end, time=before.time + self.h))
-
-    def _trapezoidal(self, before: BodyState) -> Known:
-        """y + g y' of the step's beginning."""
-        g, free = self.g, self.body.nodes.free
-        carried = before.carried + g * before.carried_rate
-        x = carried.copy()
-        x[:free] = before.nodes[:free] + g * before.velocity
-        velocity = before.velocity + g * before.acceleration
-        return Known(x, velocity, before.strain + g * before.strain_rate, carried)
 
     def _stage(self, start: BodyState | Stage, known: Known, frames: Frames, frame: int, span: float) -> Stage:
         """The end of a stage that begins at `start` and lasts `span` seconds."""
@@ -434,21 +444,18 @@ class Stepper:
     def _state(self, *stages: Stage) -> BodyState:
         """The state at the end of a step's stages."""
         body, end = self.body, stages[-1]
-        finite = bool(np.isfinite(end.nodes).all())
-        away = float(np.abs(end.nodes - end.carried).max()) if finite else np.inf
-        problem = "" if finite else "a position is not a finite number"
-        if FARTHEST * body.diagonal < away < np.inf:
-            problem = f"flesh is {away / body.diagonal:.1f} diagonals away from its bones"
+        problem = problem_of(float(np.abs(end.nodes - end.carried).max()), body.diagonal)
         volume, inverted = float(body.operator.weights @ end.stretch) / body.volume, body.inverted(end.stretch)
         overstrained = max(stage.overstrained for stage in stages)
-        message = failure_of(volume, inverted, overstrained, len(end.stretch)) if finite else problem
+        message = failure_of(volume, inverted, overstrained, len(end.stretch)) if np.isfinite(volume) else problem
         if not message and not all(stage.converged for stage in stages):
-            message = "a step is not solved to its accuracy; use shorter steps (dt), stiffer flesh or a slower motion"
+            message = f"a step is not solved to its accuracy; {SHORTER_STEPS}"
         leashed = leash_energy(body.leash, end.nodes, end.carried)
         pressed = 0.0 if end.in_contact is None else end.in_contact.energy
         kinetic = 0.5 * float(np.einsum("i,ij,ij->", self.mass[:, 0], end.velocity, end.velocity))
+        rates = ("time", "nodes", "velocity", "acceleration", "strain", "strain_rate", "carried", "carried_rate")
         state = BodyState(
-            end.time, end.nodes, end.velocity, end.strain, end.carried,
+            **{name: getattr(end, name) for name in rates},
             volume=volume,
             energy=body.operator.energy(end.strain - end.contraction.strain) + leashed + end.limit_energy + pressed,
             kinetic=kinetic,
@@ -456,12 +463,18 @@ class Stepper:
             iterations=sum(stage.iterations for stage in stages),
             converged=not message,
             problem=problem, message=message,
-            acceleration=end.acceleration, strain_rate=end.strain_rate, carried_rate=end.carried_rate,
             activation=end.contraction.activation, shortening=self.fibres.shortening(end.nodes),
         )  # fmt: skip
         for stage in stages:
             state = state if stage.in_contact is None else stage.in_contact.added_to(state)
         return state
+
+
+def problem_of(away: float, diagonal: float) -> str:
+    """Why flesh that is so far from where its bones carry it cannot go on; empty if it can."""
+    if not np.isfinite(away):
+        return "a position is not a finite number"
+    return f"flesh is {away / diagonal:.1f} diagonals away from its bones" if away > FARTHEST * diagonal else ""
 
 
 def rate_of(values: list[Floats], times: Floats) -> Floats:

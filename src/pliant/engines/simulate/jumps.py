@@ -5,6 +5,9 @@ follow such a step, and interpolation would only spread it over a frame. So a ju
 either side of it alone, and the flesh starts anew behind it. Where all bones move as one (a teleport), the flesh goes
 along rigidly and keeps its swing; else it starts in the static shape of the new pose, moving with the bones.
 
+Short of that, bones may move so unevenly that a step is too long for it: steps are divided until bones are nowhere
+farther than `FOLLOWED` from where they would get without acceleration (`substeps`).
+
 A *glitch* is a jump and a jump back, a few frames later. The frames in between are errors, not poses: joints are eased
 over them, from the frame before to the frame after.
 """
@@ -21,6 +24,7 @@ from pliant.core import rotations
 from pliant.core.skeleton import Motion
 from pliant.core.topology import Floats, Ints
 from pliant.engines.simulate.bones import Bones, Frames
+from pliant.engines.simulate.dynamics import GAMMA
 
 LEAST_JUMP_RATIO = 0.05
 """Length of a jump, over the diagonal."""
@@ -36,7 +40,9 @@ BODY_RADIUS = 0.1
 """Of flesh around a bone, over the diagonal: how far it moves where the bone rotates by 1."""
 RIGID_SHARE = 0.02
 """Distance, over the diagonal, by which bones may fail to move as one in a teleport."""
-
+FOLLOWED, MOST_SUBSTEPS = 0.01, 16
+"""Distance by which bones may leave an even motion within a step, over the diagonal; into how many a step is divided at
+most."""
 MOST_NAMED = 3
 """Jumps that a warning names."""
 
@@ -134,6 +140,21 @@ def _returns(ends: Floats, quaternions: Floats, fps: float) -> list[tuple[int, i
 
 def _far(lengths: Floats, fps: float) -> NDArray[np.bool_]:
     return (lengths > LEAST_JUMP_RATIO) & (lengths * fps > LEAST_SPEED)
+
+
+def substeps(frames: Frames, diagonal: float) -> Ints:
+    """(steps,) into how many steps each has to be divided: powers of 2, which may be more than `MOST_SUBSTEPS`.
+
+    frames: the bones at the beginning and at the ends of both stages of every step.
+    """
+    first, middle, last = slice(0, -2, 2), slice(1, None, 2), slice(2, None, 2)
+    ends, q = np.concatenate([frames.heads, frames.tails], axis=1) / diagonal, frames.quaternions
+    moved = [ends[part] - ends[first] for part in (middle, last)]
+    before = rotations.inverse(q[first])
+    rotated = [rotations.log(rotations.shortest(rotations.multiply(before, q[part]))) for part in (middle, last)]
+    off = [np.linalg.norm(y[1] - y[0] / GAMMA, axis=2).max(axis=1) / (1 - GAMMA) for y in (moved, rotated)]
+    far = np.maximum(off[0], BODY_RADIUS * off[1])
+    return np.asarray(2 ** np.ceil(np.log2(np.maximum(far / FOLLOWED, 1)) / 2), dtype=np.int64)
 
 
 def find_jumps(bones: Bones, frames: Frames, fps: float, diagonal: float) -> list[Jump]:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from pliant.core.topology import Floats, Ints
 from pliant.core.values import Value, locked
 from pliant.engines.simulate.mls import mls
-from pliant.engines.simulate.nodes import Nodes
+from pliant.engines.simulate.nodes import Nodes, cluster_centres
 from pliant.engines.simulate.stiffness import combined_gradients, rest_stiffness
 from pliant.engines.simulate.warping import CorotatedOperator, Singles
 from pliant.native import kernels, team
@@ -32,8 +32,6 @@ COARSENING = 12
 """Nodes of a level for each node of the next coarser one."""
 COARSEST_NODES = 260
 """Nodes of the coarsest level, at most: its inverse is a full matrix."""
-CLUSTER_ITERATIONS = 4
-"""Lloyd iterations that move a coarse node to the mean of the finer nodes nearest to it."""
 NODES_PER_THREAD = 5000
 """Nodes that are worth a thread."""
 
@@ -158,13 +156,8 @@ def _thinned(nodes: Nodes, count: int) -> Nodes:
     from scipy.spatial import cKDTree
 
     fine = nodes.points[: nodes.free]
-    chosen = fine[(np.arange(count) * len(fine)) // count]  # consecutive nodes are near each other
-    for _ in range(CLUSTER_ITERATIONS):
-        owner = cKDTree(chosen).query(fine)[1]
-        size = np.bincount(owner, minlength=len(chosen))
-        middle = np.stack([np.bincount(owner, x, minlength=len(chosen)) for x in fine.T], axis=1)
-        chosen = middle[size > 0] / size[size > 0, None]
-    chosen = fine[np.unique(cKDTree(fine).query(chosen)[1])]  # existing nodes, because they are inside
+    start = fine[(np.arange(count) * len(fine)) // count]  # consecutive nodes are near each other
+    chosen = fine[cluster_centres(fine, start, np.ones(len(fine)))]  # existing nodes, because they are inside
     owner = cKDTree(chosen).query(fine)[1]
     share = np.cbrt(np.bincount(owner, nodes.radii[: nodes.free] ** 3, minlength=len(chosen)))  # volumes add up
     return replace(nodes, points=chosen, radii=share, free=len(chosen))
@@ -182,8 +175,7 @@ def _coarse_stiffness(operator: CorotatedOperator, P: Any) -> Any:
 
 def _rest_blocks(operator: CorotatedOperator) -> Floats:
     """(free, 3, 3) the diagonal blocks Σ_q (λ₁ + μ) g gᵀ + μ |g|² 1 + Σ_c Λ b bᵀ of K at rest."""
-    start, point, g = operator.lists
-    node = np.repeat(np.arange(len(start) - 1), np.diff(start))
+    point, node, g = operator.points, operator.functions.node, operator.gradient
     square = np.einsum("ki,ki->k", g, g)[:, None, None] * np.eye(3)
     each = (operator.own + operator.mu)[point, None, None] * np.einsum("ki,kj->kij", g, g)
     blocks = _summed(node, each + operator.mu[point, None, None] * square, operator)

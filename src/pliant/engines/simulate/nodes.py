@@ -35,6 +35,8 @@ CHUNKS_PER_SPACING = 3
 """Chunks along each side of a node's volume."""
 LLOYD_ITERATIONS = 6
 """Iterations of Lloyd's method."""
+CLUSTER_ITERATIONS = 4
+"""The same of `cluster_centres`."""
 FEWEST_NODES = 8
 """Nodes that a body needs at least."""
 NODES_ACROSS = 2.0
@@ -295,3 +297,15 @@ def _radii(points: Floats, chunks: Chunks) -> Floats:
     volume = np.bincount(tree.query(chunks.points)[1], chunks.volumes, minlength=len(points))
     near = tree.query(points, k=min(8, len(points)))[1]
     return SUPPORT_FACTOR * np.cbrt(volume[near].mean(axis=1))
+
+
+def cluster_centres(points: Floats, centres: Floats, sizes: Floats) -> Ints:
+    """Indices of points (p, 3) of given sizes (p,) in the middle of clusters, from first centres (Lloyd 1982)."""
+    from scipy.spatial import cKDTree
+
+    for _ in range(CLUSTER_ITERATIONS):
+        owner = cKDTree(centres).query(points)[1]
+        size = np.bincount(owner, sizes, minlength=len(centres))
+        middle = np.stack([np.bincount(owner, sizes * x, minlength=len(centres)) for x in points.T], axis=1)
+        centres = middle[size > 0] / size[size > 0, None]
+    return np.unique(cKDTree(points).query(centres)[1])

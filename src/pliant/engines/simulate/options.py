@@ -59,7 +59,7 @@ class SimulateOptions(Options):
     pre_roll: float = option(
         0.0, NOT_NEGATIVE,
         "how long before the clip bones take from rest to the first pose; 0: flesh starts at rest in that pose",
-        "seconds", slider=(0.0, 3.0), group=MOTION_GROUP, needs=("inertia", "nodes"), label="Pre-roll",
+        "seconds", slider=(0.0, 3.0), group=MOTION_GROUP, needs=("inertia",), label="Pre-roll",
     )  # fmt: skip
     young: float = option(
         1e5, MATERIAL_NUMBER, "Young's modulus", "pascals", default_text="1e5, soft flesh", slider=(1e3, 1e7),
@@ -136,7 +136,7 @@ class SimulateOptions(Options):
         label="Frames a second",
     )  # fmt: skip
     accuracy: float = option(
-        1e-2, Number(0, 1, "a number above 0 and below 1"), "what a step's solve may lack, over what the step changes",
+        3e-2, Number(0, 1, "a number above 0 and below 1"), "what a step's solve may lack, over what the step changes",
         slider=(1e-5, 0.1), group=SOLVER_GROUP, needs=("inertia", "nodes"),
     )  # fmt: skip
 

@@ -21,9 +21,8 @@ RAMP = 0.3
 """Seconds in which joints reach the first pose's velocity; of a pre-roll shorter than a second, this share."""
 
 
-def pre_roll_poses(motion: Motion, times: Floats) -> tuple[Floats, Floats]:
-    """Rotations (f, j, 4) and translations (f, j, 3) at seconds `times` (f,), which end at 0 in the first pose."""
-    seconds = -float(times[0])
+def pre_roll_poses(motion: Motion, times: Floats, seconds: float) -> tuple[Floats, Floats]:
+    """Rotations (f, j, 4) and translations (f, j, 3) at `times` (f,), from minus `seconds` to 0 in the first pose."""
     ramp = min(RAMP, RAMP * seconds)
     q, spin, x, velocity = _first(motion)
     rest, roots = motion.skeleton, (motion.skeleton.parents < 0)[None, :, None]

@@ -8,7 +8,7 @@ be a pre-roll (`pliant.engines.simulate.pre_roll`). What the solver knows of eve
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
@@ -21,17 +21,26 @@ from pliant.core.clips import MOST_FRAMES, Animation
 from pliant.core.errors import InputError, PliantWarning
 from pliant.core.progress import ReportFrames
 from pliant.core.skeleton import MOST_MOTION_FRAMES as MOST_STEPS, Motion
-from pliant.core.topology import Floats
+from pliant.core.topology import Floats, Ints
 from pliant.core.values import locked
 from pliant.engines.simulate.bones import Frames
-from pliant.engines.simulate.dynamics import GAMMA, BodyState, Forces, Stepper, checked_forces
-from pliant.engines.simulate.jumps import Jump, bridged, find_jumps, glitch_notes, jump_notes, rigid_step
+from pliant.engines.simulate.dynamics import GAMMA, SHORTER_STEPS, BodyState, Forces, checked_forces
+from pliant.engines.simulate.jumps import (
+    MOST_SUBSTEPS,
+    Jump,
+    bridged,
+    find_jumps,
+    glitch_notes,
+    jump_notes,
+    rigid_step,
+    substeps,
+)
 from pliant.engines.simulate.options import SimulateOptions
 from pliant.engines.simulate.pre_roll import pre_roll_poses
 
 if TYPE_CHECKING:
     from pliant.engines.simulate.body import ElasticBody
-    from pliant.engines.simulate.reduced import ReducedBody, ReducedStepper
+    from pliant.engines.simulate.reduced import ReducedBody
 
 EARLY = 1e-6
 """Of a step or frame, that a moment may be early."""
@@ -109,10 +118,6 @@ class Pace:
         """How many there are, those of `hold` among them."""
         return round(motion.duration / self.step) + round(self.hold / self.step)
 
-    def poses(self, motion: Motion, cuts: Sequence[int] = ()) -> Poses:
-        """At the beginning and at the end of both stages of every step; at last, the last pose is held."""
-        return _sampled(motion, _moments(self.steps(motion)) * (motion.fps * self.step), cuts)
-
     def step_at(self, frame: int, motion: Motion) -> int:
         """The first step that ends at a frame of the motion, or after it."""
         return int(np.ceil(frame / (motion.fps * self.step) - EARLY))
@@ -164,41 +169,40 @@ def _cubic(values: Floats, at: Floats) -> Floats:
     return np.asarray(values[k] + t * (ahead + (1 - t) * bend))
 
 
-def states(
-    body: ElasticBody,
+def play(
+    stepper: Any,
     motion: Motion,
     pace: Pace,
-    start: BodyState | None,
-    resume: BodyState | None,
+    *,
+    start: BodyState | None = None,
+    resume: BodyState | None = None,
     following: bool,
-    obstacles: Iterable[Any],
-    friction: float,
-    self_contact: bool,
     pre_roll: float,
-    **options: Any,
-) -> Iterator[BodyState]:
-    """The state at every frame of a clip; the last one has a `problem` if it cannot go on."""
-    from pliant.engines.simulate.contacts import make_collisions
+    report: ReportFrames | None,
+) -> States:
+    """The state at every frame of a clip; the last one has a `problem` if it cannot go on.
 
-    collisions = make_collisions(body, obstacles, friction, pace.fps, self_contact)
-    stepper = Stepper(body, pace.step, collisions=collisions, **options)
+    stepper: a `Stepper`, or a `ReducedStepper`, which takes no `start` and no `resume`.
+    """
+    motion, notes = mended(stepper.body, motion)
     player = player_of(stepper, motion, pace)
 
-    def first() -> BodyState:
+    def first() -> Any:
         if resume is not None:
             return resume
         if start is not None:
-            begun = stepper.restart(start, player.frames)
-            return begun if collisions is None else collisions.measured(begun)
+            return stepper.restart(start, player.frames)
         if pre_roll > 0:
-            before_cut = min((jump.frame for jump in jumps_of(body, motion)), default=len(motion))
+            before_cut = min((jump.frame for jump in jumps_of(stepper.body, motion)), default=len(motion))
             shown = replace(
                 motion, rotations=motion.rotations[:before_cut], translations=motion.translations[:before_cut]
             )
-            return _rolled(body, shown, pace, max(round(pre_roll / pace.step), 2), player)
+            return _rolled(shown, pace, max(round(pre_roll / pace.step), 2), player)
         return player.begun(0, following=following)
 
-    return stepped(player, pace, first, _steps_until(resume, pace, motion))
+    steps = stepped(player, pace, first, _steps_until(resume, pace, motion))
+    before = 0 if resume is None else round(resume.time * pace.fps)
+    return States(stepper.body, motion, pace, steps, report, before, notes)
 
 
 def mended(body: ElasticBody | ReducedBody, motion: Motion) -> tuple[Motion, tuple[str, ...]]:
@@ -213,11 +217,15 @@ def jumps_of(body: ElasticBody | ReducedBody, motion: Motion) -> list[Jump]:
     return find_jumps(body.bones, frames, motion.fps, body.diagonal)
 
 
-def player_of(stepper: Stepper | ReducedStepper, motion: Motion, pace: Pace) -> Player:
+def player_of(stepper: Any, motion: Motion, pace: Pace) -> Player:
     """A motion, with its jumps, for a stepper."""
     jumps = jumps_of(stepper.body, motion)
-    poses = pace.poses(motion, [jump.frame for jump in jumps])
-    return Player(stepper, poses, {pace.step_at(jump.frame, motion): jump for jump in jumps})
+    cuts = [jump.frame for jump in jumps]
+
+    def sample(at: Floats) -> Poses:
+        return _sampled(motion, at * (motion.fps * pace.step), cuts)
+
+    return Player(stepper, sample, pace.steps(motion), {pace.step_at(jump.frame, motion): jump for jump in jumps})
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,30 +234,56 @@ class Player:
 
     stepper: Any
     """A `Stepper` or a `ReducedStepper`."""
-    poses: Poses
-    """The beginning, and the ends of both stages of every step."""
+    sample: Callable[[Floats], Poses]
+    """The joints at ascending moments (f,), in steps; after the last step, the last pose is held."""
+    steps: int
+    """How many there are."""
     jumps: Mapping[int, Jump]
     """By the step at whose end the bones have jumped."""
+    _shorter: dict[int, Any] = field(default_factory=dict)
+    """The stepper, divided by numbers of steps."""
+
+    @cached_property
+    def poses(self) -> Poses:
+        """The beginning, and the ends of both stages of every step."""
+        return self.sample(_moments(self.steps))
 
     @cached_property
     def frames(self) -> Frames:
         """The bones in these poses."""
         return self.stepper.body.bones.posed(*self.poses)
 
-    @property
-    def steps(self) -> int:
-        """How many there are."""
-        return len(self.frames.quaternions) // 2
+    @cached_property
+    def substeps(self) -> Ints:
+        """(steps,) into how many steps each has to be divided, so that flesh can follow the bones."""
+        return substeps(self.frames, self.stepper.body.diagonal)
 
     def step(self, state: BodyState, k: int) -> BodyState:
         """The state after step k, from that before it."""
         jump = self.jumps.get(k)
         if jump is None:
-            return self.stepper.step(state, self.frames, 2 * k)
+            return self._divided(state, k, int(self.substeps[k - 1]))
         if not jump.teleport:
             return self.begun(k, time=state.time + self.stepper.h)
         R, shift, _ = rigid_step(self.frames, 2 * k - 2, 2 * k)
         return self.stepper.teleported(state, self._ahead(k), R, shift)
+
+    def _divided(self, state: BodyState, k: int, wanted: int) -> BodyState:
+        """The state after step k, which is divided into so many."""
+        if wanted == 1:
+            return self.stepper.step(state, self.frames, 2 * k)
+        count = min(wanted, MOST_SUBSTEPS)
+        if count not in self._shorter:
+            self._shorter[count] = self.stepper.divided(count)
+        shorter, done = self._shorter[count], [state]
+        frames = self.stepper.body.bones.posed(*self.sample(k - 1 + _moments(count) / count))
+        while len(done) <= count and not done[-1].problem:
+            done.append(shorter.step(done[-1], frames, 2 * len(done)))
+        found = replace(_worst(done[1:]), time=state.time + self.stepper.h)
+        if wanted > count and not found.message:
+            message = f"bones move farther in a step than flesh can follow; {SHORTER_STEPS}"
+            found = replace(found, converged=False, message=message)
+        return found
 
     def begun(self, k: int, *, following: bool = True, time: float = 0.0) -> BodyState:
         """The static shape after step k, moving with the bones or at rest."""
@@ -273,11 +307,15 @@ class Player:
         return self.frames.chosen(slice(2 * k, 2 * k + 3))
 
 
-def _rolled(body: ElasticBody, motion: Motion, pace: Pace, steps: int, player: Player) -> BodyState:
+def _rolled(motion: Motion, pace: Pace, steps: int, player: Player) -> BodyState:
     """The state at the motion's beginning, after a pre-roll."""
-    times = (_moments(steps) - steps) * pace.step
-    before = replace(player, poses=pre_roll_poses(motion, times), jumps={})
-    state = before.begun(0, time=float(times[0]))
+    seconds = steps * pace.step
+
+    def sample(at: Floats) -> Poses:
+        return pre_roll_poses(motion, at * pace.step - seconds, seconds)
+
+    before = replace(player, sample=sample, steps=steps, jumps={})
+    state = before.begun(0, time=-seconds)
     since = [state]
     for k in range(1, steps + 1):
         since.append(before.step(since[-1], k))
@@ -412,5 +450,5 @@ def check_start(body: ElasticBody, start: Any, name: str = "start") -> None:
 
 __all__ = [
     "BodyState", "Forces", "Pace", "Simulation", "States", "check_forces", "check_motion", "check_start", "mended",
-    "player_of", "states", "stepped",
+    "play",
 ]  # fmt: skip

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pliant.contact.state import ContactState
     from pliant.engines.simulate.contacts import StepContact
     from pliant.engines.simulate.dynamics import BodyState
+    from pliant.engines.simulate.reduced_dynamics import ReducedStage, ReducedState
 
 BACK = (2**0.5 - 1) / 2
 """What BDF2 weighs the first stage's change with."""
@@ -63,7 +64,16 @@ class Stage:
         return None if self.in_contact is None else self.in_contact.state
 
 
-def backward(before: BodyState, middle: Stage) -> Known:
+def trapezoidal(before: BodyState | ReducedState, g: float) -> Known:
+    """y + g y' of a step's beginning."""
+    carried = before.carried + g * before.carried_rate
+    x, free = carried.copy(), len(before.velocity)
+    x[:free] = before.nodes[:free] + g * before.velocity
+    velocity = before.velocity + g * before.acceleration
+    return Known(x, velocity, before.strain + g * before.strain_rate, carried)
+
+
+def backward(before: BodyState | ReducedState, middle: Stage | ReducedStage) -> Known:
     """BDF2 over a step's beginning and the end of its first stage."""
 
     def ahead(y_0: Floats, y: Floats) -> Floats:

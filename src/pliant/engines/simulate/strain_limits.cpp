@@ -6,6 +6,7 @@ namespace {
 
 constexpr double KNEE = 0.8;  // share of the way from onset to wall where the barrier goes on as a parabola
 constexpr double LOW_STIFFNESS = 20.0;  // stiffness of the lower barrier over that of the upper one
+constexpr double THIRD_TURN = 2.0943951023931953;
 constexpr int PAIRS[3][2] = {{1, 2}, {0, 2}, {0, 1}};
 
 // The range of one point: free of energy between low_onset and onset.
@@ -199,11 +200,22 @@ int64_t outside(In<double, 2> F, Ranges ranges) {
     return count;
 }
 
-// (q, 3) stretches, descending; the last is negative where F is inverted.
+// (q, 3) stretches, descending; the last is negative where F is inverted. The roots of the characteristic polynomial of
+// C by their angle (Smith 1961), in a tenth of the time of `Stretches`; where two are equal, to half of the digits.
 void stretches(In<double, 2> F, Out<double, 2> sigma) {
     for (int64_t q = 0; q < F.shape[0]; ++q) {
-        const Stretches found(&F(q, 0));
-        for (int k = 0; k < 3; ++k) sigma(q, k) = found.sigma[k];
+        double C[6];
+        right_cauchy(&F(q, 0), C);
+        const double mean = (C[0] + C[1] + C[2]) / 3, yz = C[3], xz = C[4], xy = C[5];
+        const double a = C[0] - mean, b = C[1] - mean, c = C[2] - mean;
+        const double size = std::sqrt((a * a + b * b + c * c + 2 * (yz * yz + xz * xz + xy * xy)) / 6);
+        const double det = a * (b * c - yz * yz) - xy * (xy * c - yz * xz) + xz * (xy * yz - b * xz);
+        const double cosine = size > 0 ? det / (2 * size * size * size) : 0.0;
+        const double angle = std::acos(std::max(-1.0, std::min(1.0, cosine))) / 3;
+        const double first = mean + 2 * size * std::cos(angle), last = mean + 2 * size * std::cos(angle + THIRD_TURN);
+        sigma(q, 0) = std::sqrt(first);
+        sigma(q, 1) = std::sqrt(std::max(3 * mean - first - last, 0.0));
+        sigma(q, 2) = std::copysign(std::sqrt(std::max(last, 0.0)), determinant(&F(q, 0)));
     }
 }
 
@@ -255,17 +267,16 @@ void curvatures(In<double, 2> F, Ranges ranges, In<double, 1> stiffness, In<int3
 // (free, 3) Σ_q P g_I for stresses (q, 9).
 void forces(Flesh<double> flesh, In<double, 2> P, Out<double, 2> out, int64_t threads) {
     Team team(threads);
-    std::vector<Rows3<double>> columns(size_t(flesh.points()), Rows3<double>{});
-    for (int64_t q = 0; q < P.shape[0]; ++q)
-        for (int i = 0; i < 3; ++i)
-            for (int j = 0; j < 3; ++j) columns[size_t(q)].row[j].v[i] = P(q, 3 * i + j);
-    team.share(out.shape[0], NODES, [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) {
-            Four<double> y;
-            gather(flesh, columns.data(), i, y);
-            store(y, out, i);
+    std::vector<Four<double>> sums;
+    scattered(team, flesh, P.shape[0], sums, [&](int64_t begin, int64_t end, Four<double> *sum) {
+        for (int64_t q = begin; q < end; ++q) {
+            Rows3<double> columns = {};
+            bool any = false;
+            for (int k = 0; k < 9; ++k) columns.row[k % 3].v[k / 3] = P(q, k), any |= P(q, k) != 0;
+            if (any) scatter(flesh, columns, q, sum);
         }
     });
+    for (int64_t i = 0; i < out.shape[0]; ++i) store(sums[size_t(i)], out, i);
 }
 
 // P = H : dF, by columns.
@@ -297,26 +308,17 @@ EXPORT(limits_curvatures, curvatures)
 EXPORT(limits_forces, forces)
 
 void add_limits(Team &team, const Flesh<float> &flesh, const ActiveLimits &limits, const Four<float> *x, int64_t free,
-                std::vector<Rows3<float>> &P, Four<float> *out) {
+                std::vector<Four<float>> &sums, Four<float> *out) {
     const int64_t active = limits.active.shape[0];
     if (active == 0) return;
     const float same[9] = {1, 0, 0, 0, 1, 0, 0, 0, 1};
-    P.assign(size_t(active), Rows3<float>{});
-    team.share(active, POINTS, [&](int64_t begin, int64_t end) {
+    scattered(team, flesh, active, sums, [&](int64_t begin, int64_t end, Four<float> *sum) {
         for (int64_t a = begin; a < end; ++a) {
-            Rows3<float> dF;
+            Rows3<float> dF, P = {};
             turned_back(flesh, x, same, limits.active(a), dF);
-            apply(&limits.frames(a, 0), dF, P[size_t(a)]);
+            apply(&limits.frames(a, 0), dF, P);
+            scatter(flesh, P, limits.active(a), sum);
         }
     });
-    team.share(free, NODES, [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i)
-            for (int64_t k = flesh.first(i); k < flesh.first(i + 1); ++k) {
-                const int32_t a = limits.slot(flesh.point(k));
-                if (a < 0) continue;
-                const float *g = &flesh.listed(k, 0);
-                const Rows3<float> &at = P[size_t(a)];
-                out[i].v += at.row[0].v * g[0] + at.row[1].v * g[1] + at.row[2].v * g[2];
-            }
-    });
+    for (int64_t i = 0; i < free; ++i) out[i].v += sums[size_t(i)].v;
 }

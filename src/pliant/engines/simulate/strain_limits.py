@@ -70,8 +70,6 @@ class StrainLimits:
 
     operator: CorotatedOperator
     """The sum over these points."""
-    rows: int
-    """How many rows the body's whole operator has: these points, then the springs that hold it."""
     walls: Floats
     """(4,) lower wall, lower onset, upper onset and upper wall, over the stretches that bones impose; (0,) if none."""
     bones: Floats
@@ -88,7 +86,7 @@ class StrainLimits:
         limit: the share by which it may be stretched. whole: (q,) where there are limits.
         """
         inner, ones = operator.inner, locked(np.ones((len(operator.weights), 2)))
-        return cls(inner, len(operator.mu), limit_walls(limit), ones, whole * inner.mu)
+        return cls(inner, limit_walls(limit), ones, whole * inner.mu)
 
     def imposed(self, carried: Floats) -> StrainLimits:
         """Those of flesh whose nodes bones carry to (n, 3)."""
@@ -97,7 +95,7 @@ class StrainLimits:
 
     def _around(self, values: Floats) -> Floats:
         """(q,) the largest of the values (q,) at the points that share a node with each."""
-        start, point, _ = self.operator.lists
+        start, point = self.operator.lists
         functions = self.operator.functions
         seen = np.flatnonzero(np.diff(start))
         at_nodes = np.full(len(start) - 1, -np.inf)
@@ -126,9 +124,7 @@ class StrainLimits:
 
     def stretches(self, x: Floats) -> Floats:
         """(q, 3) of nodes (n, 3), descending; the last is negative where flesh is inverted."""
-        sigma = np.empty((len(self.bones), 3))
-        kernels.limits_stretches(self.gradients(x), sigma)
-        return sigma
+        return stretches_of(self.gradients(x))
 
     def outside(self, F: Floats) -> int:
         """How many points have left the range without energy."""
@@ -157,16 +153,21 @@ class StrainLimits:
     def curvature(self, stressed: Stressed) -> tuple[Any, ...]:
         """The second derivative at the points that have energy, as `conjugate_gradients.solve` takes it."""
         active = np.flatnonzero(stressed.energies > 0).astype(np.int32)
-        slot = np.full(self.rows, -1, np.int32)
-        slot[active] = np.arange(len(active))
         frames = np.empty((len(active), 27), np.float32)
         kernels.limits_curvatures(stressed.F, self._ranges, self.stiffness, active, frames)
-        return active, slot, frames
+        return active, frames
 
 
 def limit_walls(limit: StretchLimit) -> Floats:
     """(4,) the `walls` of a limit of stretch; (0,) if there is none."""
     return locked(np.array([] if limit == "none" else [*_lower(limit), 1 + ONSET * limit, 1 + limit]))
+
+
+def stretches_of(F: Floats) -> Floats:
+    """(q, 3) of deformation gradients (q, 9), descending; the last is negative where flesh is inverted."""
+    sigma = np.empty((len(F), 3))
+    kernels.limits_stretches(F, sigma)
+    return sigma
 
 
 def far_beyond(sigma: Floats, bones: Floats, walls: Floats) -> NDArray[np.bool_]:

@@ -6,8 +6,7 @@
 static void forces(Flesh<double> flesh, In<double, 2> x, In<double, 2> R, In<double, 2> shift, Out<double, 2> out,
                    int64_t threads) {
     Team team(threads);
-    std::vector<Four<double>> wide;
-    std::vector<Rows3<double>> P(size_t(flesh.rows()));
+    std::vector<Four<double>> wide, sums;
     widen(x, wide);
     const auto measure = [&](int64_t q, double *strain) {
         Rows3<double> S;
@@ -17,16 +16,10 @@ static void forces(Flesh<double> flesh, In<double, 2> x, In<double, 2> R, In<dou
         if (q >= flesh.points())
             for (int k = 0; k < 3; ++k) strain[k] += 1;
     };
-    team.share(flesh.cells(), CELLS, [&](int64_t begin, int64_t end) {
-        for (int64_t c = begin; c < end; ++c) cell_stresses(flesh, R, c, measure, P.data());
+    scattered(team, flesh, flesh.cells(), sums, [&](int64_t begin, int64_t end, Four<double> *sum) {
+        scatter_cells(flesh, R, begin, end, measure, sum);
     });
-    team.share(out.shape[0], NODES, [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) {
-            Four<double> y;
-            gather(flesh, P.data(), i, y);
-            store(y, out, i);
-        }
-    });
+    for (int64_t i = 0; i < out.shape[0]; ++i) store(sums[size_t(i)], out, i);
 }
 EXPORT(warping_forces, forces)
 
@@ -34,10 +27,9 @@ EXPORT(warping_forces, forces)
 static void products(Flesh<float> flesh, In<float, 2> d, In<float, 2> R, double scale, In<float, 1> mass,
                      Out<float, 2> out, int64_t threads) {
     Team team(threads);
-    std::vector<Four<float>> wide, found(size_t(out.shape[0]));
-    std::vector<Rows3<float>> P;
+    std::vector<Four<float>> wide, sums, found(size_t(out.shape[0]));
     widen(d, wide);
-    product(team, flesh, wide.data(), R, float(scale), mass, P, found.data());
+    product(team, flesh, wide.data(), R, float(scale), mass, sums, found.data());
     for (int64_t i = 0; i < out.shape[0]; ++i) store(found[i], out, i);
 }
 EXPORT(warping_product, products)

@@ -14,17 +14,14 @@ struct Flesh {
     In<int64_t, 1> start;   // (rows + 1,)
     In<int32_t, 1> node;    // (nnz,)
     In<Real, 2> gradient;   // (nnz, 3) ∇φ_I
-    In<int64_t, 1> first;   // (n + 1,) lists of the nodes
-    In<int32_t, 1> point;   // (nnz,) row of each entry
-    In<Real, 2> listed;     // (nnz, 3) the gradients in the nodes' lists
     In<Real, 1> lam, mu;    // (rows,) Lamé's constants times the weights; λ for the row's own dilatation
     In<Real, 1> shared;     // (rows,) what λ has beyond that, for the mean dilatation of a cell
     In<int64_t, 1> cell;    // (cells + 1,) first row of each cell, over which the dilatation is averaged; springs are one each
     In<Real, 1> sliding;    // (rows,) share of the shear along a layer that has no stress; (0,) if it is 0 everywhere
     In<Real, 2> normal;     // (rows, 3) of these layers at rest
-    int64_t count;          // quadrature points
-    using Fields = Types<In<int64_t, 1>, In<int32_t, 1>, In<Real, 2>, In<int64_t, 1>, In<int32_t, 1>, In<Real, 2>,
-                         In<Real, 1>, In<Real, 1>, In<Real, 1>, In<int64_t, 1>, In<Real, 1>, In<Real, 2>, int64_t>;
+    int64_t count, nodes;   // quadrature points, nodes
+    using Fields = Types<In<int64_t, 1>, In<int32_t, 1>, In<Real, 2>, In<Real, 1>, In<Real, 1>, In<Real, 1>,
+                         In<int64_t, 1>, In<Real, 1>, In<Real, 2>, int64_t, int64_t>;
     int64_t points() const { return count; }
     int64_t rows() const { return start.shape[0] - 1; }
     int64_t cells() const { return cell.shape[0] - 1; }
@@ -114,7 +111,7 @@ inline void slide(const Flesh<Real> &flesh, int64_t q, Real *strain) {
     strain[5] -= f * (s[0] * n[1] + s[1] * n[0]);
 }
 
-// Stresses P at the rows of a cell; measure(q, strain) gives the strain ε (6,) of a row.
+// Stresses P at the rows of a cell, the first at P[0]; measure(q, strain) gives the strain ε (6,) of a row.
 template <class Real, class Measure>
 inline void cell_stresses(const Flesh<Real> &flesh, const In<Real, 2> &R, int64_t cell, const Measure &measure,
                           Rows3<Real> *P) {
@@ -124,71 +121,91 @@ inline void cell_stresses(const Flesh<Real> &flesh, const In<Real, 2> &R, int64_
         measure(begin, strain);
         slide(flesh, begin, strain);
         const double own = strain[0] + strain[1] + strain[2];
-        return stress(&R(begin, 0), (flesh.lam(begin) + flesh.shared(begin)) * own, flesh.mu(begin), strain, P[begin]);
+        return stress(&R(begin, 0), (flesh.lam(begin) + flesh.shared(begin)) * own, flesh.mu(begin), strain, P[0]);
     }
     double bulk = 0.0, total = 0.0;
     for (int64_t q = begin; q < end; ++q) {
         Real strain[6];
         measure(q, strain);
         slide(flesh, q, strain);
-        for (int k = 0; k < 6; ++k) P[q].row[k / 3].v[k % 3] = strain[k];  // kept where the stress will be
+        for (int k = 0; k < 6; ++k) P[q - begin].row[k / 3].v[k % 3] = strain[k];  // kept where the stress will be
         bulk += flesh.shared(q) * double(strain[0] + strain[1] + strain[2]), total += flesh.shared(q);
     }
     const double dilatation = total > 0 ? bulk / total : 0.0;
     for (int64_t q = begin; q < end; ++q) {
         Real strain[6];
-        for (int k = 0; k < 6; ++k) strain[k] = P[q].row[k / 3].v[k % 3];
+        for (int k = 0; k < 6; ++k) strain[k] = P[q - begin].row[k / 3].v[k % 3];
         const double own = strain[0] + strain[1] + strain[2];
-        stress(&R(q, 0), flesh.lam(q) * own + flesh.shared(q) * dilatation, flesh.mu(q), strain, P[q]);
+        stress(&R(q, 0), flesh.lam(q) * own + flesh.shared(q) * dilatation, flesh.mu(q), strain, P[q - begin]);
     }
 }
 
-// The stress of a spring without a rest length, whose gradients have one entry; its rotation cancels.
+// sum_I += P g_I for the stress P of a row, by columns.
 template <class Real>
-inline void spring_stress(const Flesh<Real> &flesh, const Four<Real> *x, int64_t q, Rows3<Real> &P) {
+inline void scatter(const Flesh<Real> &flesh, const Rows3<Real> &P, int64_t q, Four<Real> *sum) {
+    const int64_t end = flesh.start(q + 1);
+    for (int64_t k = flesh.start(q); k < end; ++k) {
+        const Real *g = &flesh.gradient(k, 0);
+        sum[flesh.node(k)].v += P.row[0].v * g[0] + P.row[1].v * g[1] + P.row[2].v * g[2];
+    }
+}
+
+// The same of a spring without a rest length, whose gradients have one entry; its rotation cancels.
+template <class Real>
+inline void scatter_spring(const Flesh<Real> &flesh, const Four<Real> *x, int64_t q, Four<Real> *sum) {
     Four<Real> F = {};
     const int64_t end = flesh.start(q + 1);
     for (int64_t k = flesh.start(q); k < end; ++k) F.v += flesh.gradient(k, 0) * x[flesh.node(k)].v;
-    P = {};
-    P.row[0].v = flesh.mu(q) * F.v;
+    F.v *= flesh.mu(q);
+    for (int64_t k = flesh.start(q); k < end; ++k) sum[flesh.node(k)].v += flesh.gradient(k, 0) * F.v;
 }
 
-// y = Σ_q P_q g_I at a node, of stresses by columns.
-template <class Real>
-inline void gather(const Flesh<Real> &flesh, const Rows3<Real> *P, int64_t i, Four<Real> &y) {
-    Four<Real> sum = {};
-    const int64_t end = flesh.first(i + 1);
-    for (int64_t k = flesh.first(i); k < end; ++k) {
-        const Rows3<Real> &at = P[flesh.point(k)];
-        const Real *g = &flesh.listed(k, 0);
-        sum.v += at.row[0].v * g[0] + at.row[1].v * g[1] + at.row[2].v * g[2];
+constexpr int64_t POINTS = 256, NODES = 128;  // that are worth a thread
+constexpr int64_t PART = 100000, PARTS = 16;  // entries that are worth a sum of their own, and how many there are at most
+
+// sums (nodes,) = what work(begin, end, sum) adds for spans of 0 to `count`. The spans have sums of their own, which are
+// added in order, and depend on the body alone: so does the result, whatever the number of threads.
+template <class Real, class Work>
+void scattered(Team &team, const Flesh<Real> &flesh, int64_t count, std::vector<Four<Real>> &sums, const Work &work) {
+    const int64_t parts = std::min(PARTS, flesh.node.shape[0] / PART + 1), nodes = flesh.nodes;
+    sums.assign(size_t(parts * nodes), Four<Real>{});
+    team.share(parts, 1, [&](int64_t first, int64_t last) {
+        for (int64_t k = first; k < last; ++k) work(count * k / parts, count * (k + 1) / parts, &sums[size_t(k * nodes)]);
+    });
+    team.share(parts > 1 ? nodes : 0, NODES, [&](int64_t begin, int64_t end) {
+        for (int64_t k = 1; k < parts; ++k)
+            for (int64_t i = begin; i < end; ++i) sums[size_t(i)].v += sums[size_t(k * nodes + i)].v;
+    });
+}
+
+// The stresses of some cells, added to `sum`.
+template <class Real, class Measure>
+void scatter_cells(const Flesh<Real> &flesh, const In<Real, 2> &R, int64_t begin, int64_t end, const Measure &measure,
+                   Four<Real> *sum) {
+    std::vector<Rows3<Real>> P;
+    for (int64_t c = begin; c < end; ++c) {
+        const int64_t first = flesh.cell(c), rows = flesh.cell(c + 1) - first;
+        if (int64_t(P.size()) < rows) P.resize(size_t(rows));
+        cell_stresses(flesh, R, c, measure, P.data());
+        for (int64_t k = 0; k < rows; ++k) scatter(flesh, P[size_t(k)], first + k, sum);
     }
-    y = sum;
 }
 
-constexpr int64_t POINTS = 256, CELLS = 128, NODES = 128;  // that are worth a thread
-
-// out = scale · K' x + mass x at the free nodes, as many as there are masses; P (rows,) is scratch memory.
+// out = scale · K' x + mass x at the free nodes, as many as there are masses; sums is scratch memory.
 template <class Real>
 void product(Team &team, const Flesh<Real> &flesh, const Four<Real> *x, const In<Real, 2> &R, Real scale,
-             const In<Real, 1> &mass, std::vector<Rows3<Real>> &P, Four<Real> *out) {
-    P.resize(size_t(flesh.rows()));
+             const In<Real, 1> &mass, std::vector<Four<Real>> &sums, Four<Real> *out) {
     const auto measure = [&](int64_t q, Real *strain) {
         Rows3<Real> S;
         turned_back(flesh, x, &R(q, 0), q, S);
         symmetric(S, strain);
     };
-    const int64_t springs = flesh.rows() - flesh.points();
-    team.share(flesh.cells() - springs, CELLS, [&](int64_t begin, int64_t end) {
-        for (int64_t c = begin; c < end; ++c) cell_stresses(flesh, R, c, measure, P.data());
-    });
-    team.share(springs, POINTS, [&](int64_t begin, int64_t end) {
-        for (int64_t q = flesh.points() + begin; q < flesh.points() + end; ++q) spring_stress(flesh, x, q, P[q]);
+    const int64_t inner = flesh.cells() - (flesh.rows() - flesh.points());  // a spring is a cell of its own
+    scattered(team, flesh, flesh.cells(), sums, [&](int64_t begin, int64_t end, Four<Real> *sum) {
+        scatter_cells(flesh, R, begin, std::min(end, inner), measure, sum);
+        for (int64_t c = std::max(begin, inner); c < end; ++c) scatter_spring(flesh, x, flesh.cell(c), sum);
     });
     team.share(mass.shape[0], NODES, [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) {
-            gather(flesh, P.data(), i, out[i]);
-            out[i].v = scale * out[i].v + mass(i) * x[i].v;
-        }
+        for (int64_t i = begin; i < end; ++i) out[i].v = scale * sums[size_t(i)].v + mass(i) * x[i].v;
     });
 }

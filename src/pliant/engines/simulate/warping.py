@@ -97,21 +97,25 @@ class CorotatedOperator(Value):
         return self.functions.gradient
 
     @cached_property
-    def lists(self) -> tuple[Ints, NDArray[np.int32], Floats]:
-        """For each node, its points and its gradients there."""
+    def points(self) -> NDArray[np.int32]:
+        """(nnz,) the row of each entry."""
+        return np.repeat(np.arange(len(self.functions), dtype=np.int32), np.diff(self.functions.start))
+
+    @cached_property
+    def lists(self) -> tuple[Ints, NDArray[np.int32]]:
+        """For each node, its points."""
         f = self.functions
-        entry = np.argsort(f.node, kind="stable")
         start = np.concatenate([[0], np.cumsum(np.bincount(f.node, minlength=f.nodes))])
-        owner = np.repeat(np.arange(len(f), dtype=np.int32), np.diff(f.start))
-        return start, owner[entry], np.ascontiguousarray(self.gradient[entry])
+        return start, self.points[np.argsort(f.node, kind="stable")]
 
     @cached_property
     def doubles(self) -> tuple[Any, ...]:
-        """The arguments of kernels: rows and gradients, the nodes' lists, λ₁, μ, λ - λ₁, cells, what slides, number of
-        points."""
+        """The arguments of kernels: rows and gradients, λ₁, μ, λ - λ₁, cells, what slides, numbers of points and
+        nodes."""
         rows, own = (self.functions.start, self.functions.node, self.gradient), self.own
         cells = self.cells if (self.lam > own).any() else np.arange(len(own) + 1)
-        return *rows, *self.lists, own, self.mu, self.lam - own, cells, self.sliding, self.normals, len(self.weights)
+        slides = self.sliding, self.normals
+        return *rows, own, self.mu, self.lam - own, cells, *slides, len(self.weights), self.functions.nodes
 
     @cached_property
     def singles(self) -> tuple[Any, ...]:

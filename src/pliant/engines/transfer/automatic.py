@@ -49,7 +49,7 @@ from pliant.geometry.body_plan.retargeted import (
     onto_skeleton,
     with_limbs,
 )
-from pliant.geometry.body_plan.symmetry import body_axes
+from pliant.geometry.body_plan.symmetry import body_axes, own_axes
 
 SAME_SHAPE = 1e-3
 """Mean distance, over the diagonal, up to which two shapes differ by a similarity only, not by pose."""
@@ -128,11 +128,11 @@ def _joined_motion(
 
 
 def cage_axes(source: object, target: Shape, up: SignedAxis | None, heading: SignedAxis | None) -> Floats:
-    """(3, 3) rows: directions that rotate along with a target, for a cage that does, too."""
+    """(3, 3) rows: directions that rotate and mirror along with a target, for a cage that does, too."""
     if isinstance(source, Animation) and same_topology(source.shape, target):
         return body_axes(target, up)
     try:
-        return shape_body(target, up, heading).frame
+        return own_axes(target, shape_body(target, up, heading).frame)
     except InputError:  # it has no limbs that could be distinguished
         return body_axes(target, up)
 

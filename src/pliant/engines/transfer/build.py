@@ -69,14 +69,14 @@ def build_cage(
     fifth of it. Gaps of more than about twice the margin stay open. Where the faces are too few for that, or the
     points of a cloud too sparse, the margin is widened. Pieces that are farther apart have cages of their own, all in
     one mesh. error: choose as few faces as bring nearly all points as near to the cage as the margin and this, over the
-    diagonal (`cage_error`), at most `faces`, or `MOST_CAGE_FACES` where that is the default. axes: (3, 3) a rotation
-    whose rows are the directions of the grid that is used; the world's by default.
+    diagonal (`cage_error`), at most `faces`, or `MOST_CAGE_FACES` where that is the default. axes: (3, 3) rows at
+    right angles, the directions of the grid that is used; the world's by default.
     """
     CageOptions.check(faces=faces, margin=margin, error=error)
     if error is not None:
         return _by_error(target, MOST_CAGE_FACES if faces == CageOptions.faces else faces, margin, error, axes)
     if axes is not None:
-        R = as_rotation(axes, "axes")
+        R = as_rotation(axes, "axes", mirrored=True)
         shape = (
             target
             if isinstance(target, (Mesh, TetMesh, PointCloud))
@@ -84,7 +84,8 @@ def build_cage(
         )
         own = OwnFrame.of(shape.points, R)
         rotated = build_cage(shape.with_points(own.points), faces=faces, margin=margin)
-        return rotated.with_points(own.back(rotated.points))
+        faces_out = rotated.triangles if np.linalg.det(R) > 0 else rotated.triangles[:, ::-1]
+        return Mesh(own.back(rotated.points), faces_out)
     inside = Target.of(target)
     width = max(float(margin), _spacing(inside))
     while width < WIDEST:

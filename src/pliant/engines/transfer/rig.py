@@ -151,7 +151,7 @@ class CageRig(Displayed):
     positions, gradients: (k,) vertices of the target, or (k, 3) points inside the cage: the controls' rest points.
     lengths: (k, 2) vertices or (k, 2, 3) points whose distance is constrained.
     coordinates: "green", or "mean_value" for comparison.
-    lattice: samples of the smoothness along the cage's longest side. axes: (3, 3) a rotation whose rows are the
+    lattice: samples of the smoothness along the cage's longest side. axes: (3, 3) rows at right angles, the
         directions of their lattice; the world's by default.
     weights: ω of Eq. 12, the paper's by default, and that of the rigidity.
     outside: whether points on or outside the cage are an error ("refuse") or their coordinates are continued
@@ -189,7 +189,7 @@ class CageRig(Displayed):
         self._basis = Basis.of(self.cage, coordinates)
         control_rows(self._basis, self.controls, allow=self._allow)  # report errors before the long computation
         self._bound = Bound.of(self.target.points, self._basis, outside=outside)
-        directions = None if axes is None else as_rotation(axes, "axes")
+        directions = None if axes is None else as_rotation(axes, "axes", mirrored=True)
         positions, depths, numbers = samples(self.cage, int(lattice), directions)
         self.samples: Floats = locked(positions)
         Q = smoothness(self._basis, positions, depths, report)

@@ -2,7 +2,7 @@
 
 A shape: the middle plane is the one it is mirrored in (`symmetry`); up is what its file says, or else the axis along
 which pairs of limbs stand on the ground, y or z before others; which end of the middle plane is the front follows from
-head and tail, toes and hands.
+head and tail, toes and hands, and from vertex groups that are called left and right.
 
 A skeleton: left and right are in the joints' names, or else it is mirrored as a shape is; up is where it stands and its
 trunk is above its feet; toes, head and tail, and which way it goes, say where it faces. Where names and toes disagree
@@ -36,7 +36,7 @@ from pliant.geometry.body_plan.limbs import (
     pruned_limbs,
     standing_pairs,
 )
-from pliant.geometry.body_plan.symmetry import MirrorPlane, mirror_planes, surface_samples
+from pliant.geometry.body_plan.symmetry import MirrorPlane, mirror_planes, own_axes, surface_samples
 from pliant.geometry.body_plan.tree import BodyTree, shape_tree, skeleton_tree
 
 MOST_ASYMMETRY = 1.25
@@ -53,9 +53,11 @@ NEARLY_SQUARE = 0.7
 """Cosine from which a direction is taken for the coordinate axis that is nearest: bodies stand along the axes."""
 MOST_UNEVEN = {"leg": 1.25, "arm": 1.5}
 """Length of a leg or an arm over that of its partner, at most."""
-ALONG, EXACTLY_ALONG, TWISTED = 0.995, 0.9995, 0.88
-"""Cosines between a direction from right to left and an axis: of all joints together, for it to be that axis; of one
-pair at the trunk; and of all joints, if there is such a pair."""
+MEDIAN_ROUNDS = 60
+"""Of the iteration for a geometric median."""
+AGREEING, TWISTED, EXACTLY_ALONG = 0.995, 0.88, 0.9995
+"""Length of the mean of the directions from right to left from which joints agree; the cosine between what they say and
+an axis or a mesh's middle plane, at least, for that to be believed; and that between joints at the trunk and an axis."""
 SYMMETRY_ERROR = 0.05
 """Error of the plane that a mesh is mirrored in, at most."""
 NAMED, GOING = 0.5, 0.3
@@ -108,10 +110,22 @@ def shape_body(shape: Shape, up: SignedAxis | None = None, heading: SignedAxis |
     if up is None and shape.world is not None:
         up = up_axis(shape)
     geometry = (shape.points, getattr(shape, "triangles", ()), getattr(shape, "tets", ()))
+    named = _named_left(shape)
     content = blake2b()
-    for part in geometry:
+    for part in (*geometry, named):
         content.update(np.asarray(part).tobytes())
-    return _shape_body(_Geometry(content.digest(), shape), up, heading)
+    return _shape_body(_Geometry(content.digest(), shape, named), up, heading)
+
+
+def _named_left(shape: Shape) -> Floats:
+    """(3,) the mean direction between vertex groups that are called right and left; 0 where none are."""
+    groups = getattr(shape, "vertex_groups", {})
+    called = [name for name, weights in groups.items() if weights.sum() > 0]
+    centres = [groups[name] @ shape.points / groups[name].sum() for name in called]
+    apart = np.array([centres[i] - centres[j] for i, j in names.mirrored(called)]).reshape(-1, 3)
+    length = np.linalg.norm(apart, axis=1)
+    found: Floats = (apart[length > 0] / length[length > 0, None]).sum(axis=0) / max(len(apart), 1)
+    return found
 
 
 @dataclass(frozen=True)
@@ -120,6 +134,7 @@ class _Geometry:
 
     content: bytes
     shape: Shape = field(compare=False)
+    named_left: Floats = field(compare=False)
 
 
 @lru_cache(maxsize=16)
@@ -130,8 +145,8 @@ def _shape_body(geometry: _Geometry, up: SignedAxis | None, heading: SignedAxis 
     candidates: Sequence[SignedAxis] = [up] if up is not None else list(LIKELY_UP)  # type: ignore[arg-type]
     planes = {axis: mirror_planes(samples, np.eye(3)["xyz".index(axis)]) for axis in {c[-1] for c in candidates}}
     least = min(found[0].error for found in planes.values())
-    if heading is not None:
-        faced = up_vector(heading)
+    faced = None if heading is None else up_vector(heading)
+    if faced is not None:
         planes = {axis: sorted(found, key=lambda p: abs(p.normal @ faced) > 0.7) for axis, found in planes.items()}
     first = min(planes, key=lambda axis: (planes[axis][0].error > NEARLY_BEST * least, -LIKELY_UP[axis]))
     tree, poses = _tree_in(shape, planes[first][0], up_vector(first)), []  # type: ignore[arg-type]
@@ -141,15 +156,15 @@ def _shape_body(geometry: _Geometry, up: SignedAxis | None, heading: SignedAxis 
             score = posed.standing + (LIKELY_UP[axis] if up is None else 0.0)
             poses.append((score - UNLIKELY_PLANE * min(plane.error / max(least, 1e-12) - 1, 2.0), posed))
     best = max(poses, key=lambda scored: scored[0])[1]
-    if heading is not None:
+    if faced is not None:
         best = max(poses, key=lambda scored: (abs(scored[1].plane.normal @ faced) < 0.7, scored[0]))[1]
     if abs(best.up["xyz".index(first)]) < 0.5:  # so that it does not depend on which axis was tried first
         best = _Posed.of(_tree_in(shape, best.plane, best.up), best.plane, best.up, shape)
-    return _faced(best, shape, None if heading is None else up_vector(heading), mirror_planes(samples, best.up))
+    return _faced(best, shape, faced, mirror_planes(samples, best.up), geometry.named_left)
 
 
 def _tree_in(shape: Shape, plane: MirrorPlane, up: Floats) -> BodyTree:
-    return shape_tree(shape, np.stack([plane.normal, up, np.cross(plane.normal, up)]))
+    return shape_tree(shape, own_axes(shape, np.stack([plane.normal, up, np.cross(plane.normal, up)])))
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,13 +199,16 @@ class _Posed:
         return (1.0 if legs else 0.0) + 0.3 * share + 0.5 * paired
 
 
-def _faced(posed: _Posed, shape: Shape, heading: Floats | None, planes: Sequence[MirrorPlane]) -> OrientedBody:
+def _faced(
+    posed: _Posed, shape: Shape, heading: Floats | None, planes: Sequence[MirrorPlane], named_left: Floats
+) -> OrientedBody:
     """With a front."""
     up, normal, forward, tree, ground = posed.up, posed.plane.normal, posed.forward, posed.tree, posed.ground
     scores = front_scores(tree, posed.limbs, posed.pairs, up, forward, ground)
     legs = [limb for pair in standing_pairs(posed.pairs, tree, up, forward, ground) for limb in pair]
     axes = np.stack([normal, up, forward])
     size = float(np.linalg.norm(np.ptp(shape.points @ axes.T, axis=0)))
+    scores["names"] = NAMED * float(named_left @ normal)
     scores["toes"] = (scores["toes"] + foot_score(surface_samples(shape, FOOT_SAMPLES), legs, axes, size)) / 2
     total = sum(scores.values()) if heading is None else float(heading @ forward)
     alike = heading is None and abs(total) < ALIKE
@@ -232,7 +250,7 @@ def skeleton_body(
     mesh: the shape that it moves. up, heading: where they are known. motion: of the skeleton, to see which way it goes.
     """
     tree = skeleton_tree(skeleton, mesh)
-    size = float(np.linalg.norm(np.ptp(tree.locations, axis=0)))
+    size = tree.size
     if not size > 0:
         raise InputError("the motion's skeleton has no bones; give the controls themselves", argument="sources")
     if up is None and mesh is not None and mesh.world is not None:
@@ -267,45 +285,50 @@ def _posed_skeleton(tree: BodyTree, up: Floats | None, mesh: Mesh | None = None)
     """By the names of joints; None where they name no sides. mesh: what the skeleton moves."""
     both = names.mirrored(tree.names)
     apart = np.array([tree.locations[i] - tree.locations[j] for i, j in both]).reshape(-1, 3)
-    size = float(np.linalg.norm(np.ptp(tree.locations, axis=0)))
-    if not len(both) or np.linalg.norm(apart.sum(axis=0)) < 0.02 * size:
+    if not len(both) or np.linalg.norm(apart.sum(axis=0)) < 0.02 * tree.size:
         return None
     normal = _across(tree, both, up, mesh)
     offset = float(np.median([(tree.locations[i] + tree.locations[j]) @ normal / 2 for i, j in both]))
     limbs = pruned_limbs(tree, normal, offset)
     pairs = _named_pairs(limbs, dict(both), find_pairs(limbs, tree, normal, offset))
     plane = MirrorPlane(normal, offset, 0.0)
-    upright = _upright(tree, limbs, pairs, plane) if up is None else up
-    upright = upright - (upright @ normal) * normal
-    upright = upright / max(float(np.linalg.norm(upright)), 1e-300)
-    return _Posed(tree, limbs, plane, pairs, upright, float((tree.locations @ upright).min()))
+    if up is None:
+        return _posed_skeleton(tree, _upright(tree, limbs, pairs, plane), mesh)
+    return _Posed(tree, limbs, plane, pairs, up, float((tree.locations @ up).min()))
 
 
 def _across(tree: BodyTree, both: Sequence[tuple[int, int]], up: Floats | None, mesh: Mesh | None) -> Floats:
-    """From right to left; joints near the trunk count most, for limbs may rest in any pose.
+    """From right to left: the geometric median of the directions between joints that are called alike.
 
-    Of a rest pose that is twisted, an axis that shoulders or hips are along is more than what all joints say together;
-    so is the plane that the mesh is mirrored in, where that is known and near.
+    Joints near the trunk count most, for limbs may rest in any pose. Where they disagree the rest pose is twisted, and an
+    axis that shoulders or hips are along, or else the plane that the mesh is mirrored in, says more than all together.
     """
-    weight = np.array([1.0 / (1 + min(len(tree.chain(i)), len(tree.chain(j)))) ** 2 for i, j in both])
+    sided = {node for pair in both for node in pair}
+    beyond = np.array([min(sum(node in sided for node in tree.chain(k)) for k in pair) for pair in both])
+    weight = 1.0 / (1 + beyond) ** 2
     apart = np.array([tree.locations[i] - tree.locations[j] for i, j in both])
-    length = np.linalg.norm(apart, axis=1)
-    directions = apart / np.maximum(length, 1e-300)[:, None]
-    normal = (weight * (length > 0)) @ directions
     if up is not None:
-        normal = normal - (normal @ up) * up
+        apart = apart - np.outer(apart @ up, up)
+    length = np.linalg.norm(apart, axis=1)
+    known = length > 1e-9 * max(float(length.max()), 1e-300)
+    weight, directions = weight[known] / weight[known].sum(), apart[known] / length[known, None]
+    normal = weight @ directions
+    agreement = float(np.linalg.norm(normal))
+    for _ in range(MEDIAN_ROUNDS):  # Weiszfeld
+        pull = weight / np.maximum(np.linalg.norm(directions - normal, axis=1), 1e-9)
+        normal = pull @ directions / pull.sum()
     normal = normal / max(float(np.linalg.norm(normal)), 1e-300)
+    if agreement >= AGREEING:
+        return normal
     k = int(np.argmax(np.abs(normal)))
     axis: Floats = np.sign(normal[k]) * np.eye(3)[k]
-    sided = {node for pair in both for node in pair}
-    inner = directions[[int(tree.parents[i]) not in sided for i, _ in both]]
-    if axis @ normal > TWISTED and (inner @ axis).max(initial=-1.0) > EXACTLY_ALONG:
+    if axis @ normal > TWISTED and (directions[beyond[known] == beyond.min()] @ axis).max() > EXACTLY_ALONG:
         return axis
-    if axis @ normal < ALONG and mesh is not None and up is not None:
+    if mesh is not None and up is not None:
         plane = mirror_planes(surface_samples(mesh), up)[0]
         if abs(plane.normal @ normal) > TWISTED and plane.error < SYMMETRY_ERROR:
             normal = plane.normal * np.sign(plane.normal @ normal)
-    return axis if axis @ normal > ALONG else normal
+    return axis if axis @ normal > AGREEING else normal  # what is uncertain is likely along an axis
 
 
 def _named_pairs(limbs: list[Limb], both: dict[int, int], found: list[Pair]) -> list[Pair]:

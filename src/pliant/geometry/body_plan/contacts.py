@@ -1,8 +1,9 @@
 """Contacts of a moving body with its floor: when feet and hands stand on it, and where the floor is.
 
 A foot has two points, its ankle and its tip; each is as high above the floor, when it stands, as it is above the ground
-at rest. The floor is at the height that the lowest of all these points reaches in a tenth of the frames. A point is
-*low* near the floor, and *planted* where it is low and hardly moves; both for some time at least.
+at rest, or would be if it were not lifted there. The floor is at the height that the lowest of all these points reaches
+in a tenth of the frames. A point is *low* near the floor, and *planted* where it is low and hardly moves; both for some
+time at least.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant.core.topology import Floats
-from pliant.geometry.body_plan.following import leg_length
+from pliant.geometry.body_plan.following import leg_length, standing_height
 from pliant.geometry.body_plan.guides import Chain
 from pliant.geometry.body_plan.moving import MovingBody
 
@@ -48,18 +49,17 @@ def find_contacts(source: MovingBody, chains: Sequence[Chain]) -> Contacts:
     up, body = source.world[1], source.body
     legs = [chain for chain in chains if chain.role == "leg"]
     heights = source.positions @ up
-    rest = body.tree.locations @ body.frame[1] - body.ground
-    feet = sorted({node for chain in legs for node in (chain.end_node, chain.nodes[-1])})
-    if not feet:
+    rest = {node: standing_height(body, chain, node) for chain in legs for node in (chain.end_node, chain.nodes[-1])}
+    if not rest:
         return Contacts(float(heights.min()), {}, {})
-    floor = float(np.quantile((heights[:, feet] - rest[feet]).min(axis=1), FLOOR_SHARE))
+    floor = float(np.quantile((heights[:, list(rest)] - list(rest.values())).min(axis=1), FLOOR_SHARE))
     size = float(np.mean([leg_length(body, chain) for chain in legs]))
     low, planted = {}, {}
     for chain in chains:
         if chain.role not in ("leg", "arm"):
             continue
         for node in (chain.end_node, chain.nodes[-1]):
-            above = heights[:, node] - floor - (rest[node] if chain.role == "leg" else 0.0)
+            above = heights[:, node] - floor - rest.get(node, 0.0)
             speed = speeds(source.positions[:, node], source.fps)
             near = above < LOW[chain.role] * size
             slow = speed < max(SLOW * size, SLOW_SHARE * float(np.quantile(speed, 0.95)))

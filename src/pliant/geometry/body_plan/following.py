@@ -139,8 +139,16 @@ def _point(positions: Floats, at: Between) -> Floats:
 
 def leg_length(body: OrientedBody, chain: Chain) -> float:
     """From the hip along the bones to the ankle, and on to the ground."""
-    ankle = float(body.tree.locations[chain.end_node] @ body.frame[1]) - body.ground
-    return chain.end * chain.length + (max(ankle, 0.0) if chain.end < 1 else 0.0)
+    return chain.end * chain.length + standing_height(body, chain, chain.end_node)
+
+
+def standing_height(body: OrientedBody, chain: Chain, node: int) -> float:
+    """Of a limb's node above the ground, when it stands: as at rest, less by how much its partner's tip is lower."""
+    heights, limbs = body.tree.locations @ body.frame[1] - body.ground, body.anatomy.limbs
+    tip = chain.nodes[-1]
+    own = next(limb for limb in limbs if limb.nodes[-1] == tip)
+    lowest = min(heights[limb.nodes[-1]] for limb in limbs if (limb.role, limb.order) == (own.role, own.order))
+    return max(float(heights[node] - heights[tip] + lowest), 0.0)
 
 
 def forward(body: OrientedBody, rotated: Floats, root: Floats) -> Floats:

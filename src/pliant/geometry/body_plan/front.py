@@ -25,7 +25,7 @@ def front_scores(
     tree: BodyTree, limbs: Sequence[Limb], pairs: Sequence[Pair], up: Floats, forward: Floats, ground: float
 ) -> dict[str, float]:
     """Evidence that `forward` is the front (positive) or the back, by what it comes from."""
-    size = max(float(np.linalg.norm(np.ptp(tree.locations, axis=0))), 1e-300)
+    size = max(tree.size, 1e-300)
     legs = [limb for pair in standing_pairs(pairs, tree, up, forward, ground) for limb in pair]
     paired = {limb.nodes[-1] for pair in pairs for limb in pair}
     if len(legs) > 2:  # ears and antlers say where the head is

@@ -18,7 +18,7 @@ from pliant.core import rotations
 from pliant.core.topology import Floats, Ints
 from pliant.geometry.body_plan.bodies import OrientedBody
 from pliant.geometry.body_plan.contacts import Contacts, Flags, find_contacts, runs
-from pliant.geometry.body_plan.following import Follower, forward, leg_length
+from pliant.geometry.body_plan.following import Follower, forward, leg_length, standing_height
 from pliant.geometry.body_plan.guides import Chain
 
 FABRIK_ROUNDS = 24
@@ -152,9 +152,10 @@ class _Limb:
         if not len(self.sole):
             return ankle.copy()
         clearance = self.skin.heights(self.sole, target, rotated, positions)
-        rest = source.body.tree.locations @ source.body.frame[1] - source.body.ground
         ends = [self.source.end_node, self.source.nodes[-1]]
-        above = source.positions[:, ends] @ up - contacts.floor - (rest[ends] if self.chain.role == "leg" else 0.0)
+        above = source.positions[:, ends] @ up - contacts.floor
+        if self.chain.role == "leg":
+            above = above - [standing_height(source.body, self.source, node) for node in ends]
         height = np.maximum(above.min(axis=1), 0)
         planted = self.planted(contacts)
         near = np.clip(2 - 2 * height / (NEAR_FLOOR * self.size), 0, 1)
@@ -190,7 +191,10 @@ class _Limb:
         return pins
 
     def excess(self, positions: Floats, goal: Floats, contacts: Contacts, up: Floats) -> Floats:
-        """(frames,) how far the root has to go down for the leg to reach its goal."""
+        """(frames,) how far the root has to go down for the limb to reach its goal, where the source's is on the floor.
+
+        A leg need not stand still for that: on a treadmill it does not.
+        """
         base = positions[:, self.chain.nodes[0]]
         joints = self.joints
         length = REACH * np.linalg.norm(np.diff(positions[0, joints], axis=0), axis=1).sum()
@@ -198,7 +202,9 @@ class _Limb:
         height = away @ up
         flat = np.linalg.norm(away - height[:, None] * up, axis=1)
         need = height - np.sqrt(np.maximum(length**2 - flat**2, 0))
-        return np.where(self.planted(contacts), np.clip(need, 0, 0.3 * length), 0.0)
+        low = contacts.low[self.source.end_node] | contacts.low[self.source.nodes[-1]]
+        down = self.planted(contacts) if self.chain.role == "arm" else low
+        return np.where(down, np.clip(need, 0, 0.3 * length), 0.0)
 
     def reach(self, target: OrientedBody, rotated: Floats, positions: Floats, goal: Floats) -> tuple[Floats, Floats]:
         """The pose in which the ankle is where it is to be."""

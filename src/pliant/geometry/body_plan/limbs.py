@@ -118,7 +118,7 @@ def find_pairs(limbs: Sequence[Limb], tree: BodyTree, normal: Floats, offset: fl
 
     A limb is in the middle if it mirrors itself better than any other, and is not clearly on one side.
     """
-    size = max(float(np.linalg.norm(np.ptp(tree.locations, axis=0))), 1e-300)
+    size = max(tree.size, 1e-300)
     misfit = np.array([[_misfit(one, other, tree, normal, offset, size) for other in limbs] for one in limbs])
     alone = np.diag(misfit).copy()
     misfit += np.where(np.eye(len(limbs), dtype=bool), np.inf, 0.0)
@@ -299,7 +299,7 @@ def _spine_direction(
         centred = (bases - bases.mean(axis=0)) @ np.stack([up, forward], axis=1)
         u, f = np.linalg.svd(centred, full_matrices=False)[2][0]
         away = (u * up + f * forward) * (1.0 if f > 0 else -1.0)
-    elif np.linalg.norm(away) < 0.05 * np.linalg.norm(np.ptp(tree.locations, axis=0)):
+    elif np.linalg.norm(away) < 0.05 * tree.size:
         away = tree.locations[np.argmax(tree.locations @ (up + forward))] - hips if standing else forward
     flat = (away @ up) * up + (away @ forward) * forward
     length = float(np.linalg.norm(flat))

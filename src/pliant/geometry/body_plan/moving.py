@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 
 from pliant.core import rotations
 from pliant.core.clips import Animation
-from pliant.core.errors import PliantWarning
+from pliant.core.errors import InputError, PliantWarning
 from pliant.core.shapes import Mesh
 from pliant.core.skeleton import Motion
 from pliant.core.topology import Floats, Ints
 from pliant.geometry.axes import SignedAxis
 from pliant.geometry.body_plan.bodies import FOOT_SAMPLES, OrientedBody, shape_body, skeleton_body
-from pliant.geometry.body_plan.joints import jointed
+from pliant.geometry.body_plan.joints import UPRIGHT, jointed
 from pliant.geometry.body_plan.symmetry import surface_samples
 from pliant.geometry.segments import nearest_segment
 from pliant.geometry.shape_matching import match
@@ -111,6 +112,17 @@ def _world(moving: MovingBody) -> Floats:
         return frame
     rotated: Floats = rotations.rotate(rotations.between(frame[1], axis), frame)
     return rotated
+
+
+def upright_axis(motion: Motion) -> Literal["y", "z"]:
+    """The axis that is up: as the file says or, where it does not, as in BVH, that along which legs stand; else y."""
+    if motion.skeleton.world is not None:
+        return motion.skeleton.world.up
+    try:
+        moving = moving_skeleton(motion)
+    except InputError:  # no bones
+        return "y"
+    return "z" if moving.body.anatomy.legs and moving.world[1][2] > UPRIGHT else "y"
 
 
 def moving_shape(

@@ -30,6 +30,8 @@ LIKELY = 1.3
 """How much worse a mirror plane along the file's upright axis may be than one along another axis."""
 NEARLY, DISTINCT = 1.6, 0.95
 """How much worse than the best a plane may be, and the cosine between the normals of two that are different."""
+NO_SKEWNESS = 1e-6
+"""Below which a distribution is symmetric but for rounding."""
 TRIMMED = 0.8
 """Share of the samples, the best ones, that count: a sword in one hand does not."""
 
@@ -59,8 +61,24 @@ def surface_samples(shape: Shape, count: int = SYMMETRY_SAMPLES) -> Floats:
     return (1 - u) * a[chosen] + u * (1 - v) * b[chosen] + u * v * c[chosen]
 
 
+def own_axes(shape: Shape, axes: Floats) -> Floats:
+    """(3, 3) a shape's axes (3, 3), rows, in an order and with signs of its own: the longest first.
+
+    So what is found along them, such as voxels with their ties, does not depend on which way a shape faces, which axis
+    is up, or whether it is mirrored: they may be left-handed. What looks alike from both sides is told apart by the
+    order of its points.
+    """
+    samples = surface_samples(shape)
+    along = (samples - samples.mean(axis=0)) @ axes.T
+    spread = (along**2).mean(axis=0)
+    skewness = (along**3).mean(axis=0) / np.maximum(spread, 1e-300) ** 1.5
+    order = np.linspace(-1, 1, len(along)) @ along
+    signs = np.where(np.where(np.abs(skewness) > NO_SKEWNESS, skewness, order) < 0, -1.0, 1.0)
+    return (signs[:, None] * axes)[np.argsort(-spread, kind="stable")]
+
+
 def body_axes(shape: Shape, up: SignedAxis | None = None) -> Floats:
-    """(3, 3) rows: directions that rotate along with a shape, across its mirror plane and upright first.
+    """(3, 3) rows: directions that rotate and mirror along with a shape, across its mirror plane and upright first.
 
     Upright is `up`, or what the file says, or y unless planes along another axis are much better.
     """
@@ -70,7 +88,7 @@ def body_axes(shape: Shape, up: SignedAxis | None = None) -> Floats:
     planes = [mirror_planes(samples, axis)[0] for axis in axes]
     best = int(np.argmin([plane.error / (LIKELY if k == 0 else 1) for k, plane in enumerate(planes)]))
     normal, axis = planes[best].normal, axes[best]
-    return np.stack([normal, axis, np.cross(normal, axis)])
+    return own_axes(shape, np.stack([normal, axis, np.cross(normal, axis)]))
 
 
 def mirror_planes(samples: Floats, up: Floats) -> list[MirrorPlane]:

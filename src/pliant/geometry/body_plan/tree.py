@@ -83,6 +83,12 @@ class BodyTree:
     """Of a skeleton: its joint's name for each node"""
 
     @cached_property
+    def size(self) -> float:
+        """Diagonal of its box along its principal axes."""
+        centred = self.locations - self.locations.mean(axis=0)
+        return float(np.linalg.norm(np.ptp(centred @ np.linalg.eigh(centred.T @ centred)[1], axis=0)))
+
+    @cached_property
     def depths(self) -> Floats:
         """(m,) the length from the root."""
         depths = np.zeros(len(self.locations))

@@ -196,10 +196,15 @@ class FbxScene:
     @cached_property
     def skeleton(self) -> Skeleton:
         """The joints at rest."""
+        frames, parents = self.rest[self.joints], parent_joints(self.joints, self.parents, self.order)
+        warn_if_uneven(self.source.label, frames)
+        return rest_skeleton(list(self._joint_names.values()), parents, frames, self.world)
+
+    @cached_property
+    def _joint_names(self) -> dict[int, str]:
+        """Of the joints, each different."""
         names = unique_names([self.about["nodes"][joint] or "joint" for joint in self.joints])
-        world = self.rest[self.joints]
-        warn_if_uneven(self.source.label, world)
-        return rest_skeleton(names, parent_joints(self.joints, self.parents, self.order), world)
+        return dict(zip(self.joints, names, strict=True))
 
     def motion(self, name: str) -> Motion:
         """The joints in the clip that was asked for."""
@@ -226,8 +231,10 @@ class FbxScene:
         joints = np.append(a.get("joints", np.zeros(0, np.int64)), about["node"])
         to_joint = np.concatenate([a.get("to_joint", np.zeros((0, 4, 4))), a["to_node"][None]])
         influence = self._influence(a, len(points), len(joints), location)
-        names = [self.about["nodes"][joint] for joint in joints[:-1]]
-        groups = {name: influence[:, [j]].toarray()[:, 0] for j, name in enumerate(names) if influence[:, [j]].nnz}
+        groups: dict[str, Floats] = {}
+        for j in np.flatnonzero(influence[:, : len(joints) - 1].sum(axis=0)):
+            name = self._joint_names[int(joints[j])]
+            groups[name] = groups.get(name, 0.0) + influence[:, [j]].toarray()[:, 0]  # several clusters of one bone
         return FbxMesh(
             k,
             self.about["nodes"][about["node"]] or about["mesh"] or f"mesh {k}",

@@ -28,6 +28,7 @@ import numpy as np
 from pliant.core import rotations
 from pliant.core.clips import DEFAULT_FPS, MOST_FRAMES
 from pliant.core.errors import InputError
+from pliant.core.shapes import World
 from pliant.core.skeleton import Motion, Skeleton
 from pliant.core.topology import Floats, Ints
 from pliant.io.gltf.checked_json import Entry
@@ -219,7 +220,7 @@ def skeleton_of(doc: GltfDocument) -> Skeleton:
     joints = _read_joints(doc)
     world = joints.tree.world()[:, joints.nodes]
     warn_if_uneven(doc.source.label, world)
-    return rest_skeleton(joints.names, joints.parents, world[0])
+    return rest_skeleton(joints.names, joints.parents, world[0], World())
 
 
 def motion_of(doc: GltfDocument, clip: Clip, fps: float) -> Motion:
@@ -227,7 +228,7 @@ def motion_of(doc: GltfDocument, clip: Clip, fps: float) -> Motion:
     joints = _read_joints(doc)
     times = clip.frame_times(fps)
     doc.check_size(len(times) * len(joints.tree) * 16, "frames")
-    rest = rest_skeleton(joints.names, joints.parents, joints.tree.world()[0, joints.nodes])
+    rest = rest_skeleton(joints.names, joints.parents, joints.tree.world()[0, joints.nodes], World())
     world = joints.tree.world(len(times), clip.at(times))[:, joints.nodes]
     return joint_motion(doc.source.label, rest, world, fps, clip.name)
 

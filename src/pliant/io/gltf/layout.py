@@ -64,13 +64,12 @@ def lay_out(mesh: Mesh, name: str) -> PrimitiveLayout:
     span = len(materials.names) + 1
     keys = objects.index * span + materials.index + 1
     split = _split_numbers(mesh)
-    triangle_slots = _triangle_slots(mesh)
     loose = np.setdiff1d(np.arange(len(mesh.points)), mesh.polygons.corners)
     by_object: dict[str, list[Primitive]] = {}
     for key in np.unique(keys):
         chosen = np.flatnonzero(keys == key)
         corner_slots = mesh.polygons.corner_slots(chosen)
-        in_here = triangle_slots[keys[mesh.triangle_polygon] == key]
+        in_here = mesh.triangle_corners[keys[mesh.triangle_polygon] == key]
         primitive = _primitive(mesh, int(key % span) - 1, chosen, corner_slots, in_here, split, loose)
         loose = loose[:0]
         by_object.setdefault(objects.names[key // span], []).append(primitive)
@@ -106,12 +105,3 @@ def _split_numbers(mesh: Mesh) -> Ints:
     for layer in layers[1:]:
         _, numbers = np.unique(numbers * len(layer.values) + layer.index, return_inverse=True)
     return numbers.reshape(-1)
-
-
-def _triangle_slots(mesh: Mesh) -> Ints:
-    """(m, 3) the polygon corner of every triangle corner."""
-    count = len(mesh.points)
-    keys = mesh.polygons.of_corner * count + mesh.polygons.corners
-    order = np.argsort(keys, kind="stable")
-    wanted = mesh.triangle_polygon[:, None] * count + mesh.triangles
-    return order[np.searchsorted(keys[order], wanted)]

@@ -228,7 +228,8 @@ def _skeleton(contents: Contents) -> Skeleton:
     if not np.issubdtype(parents.dtype, np.integer):
         raise contents.source.error(f"holds {parents.dtype}; expected joint numbers", location="parents.npy")
     tips = {j: locked(ends[k]) for k, j in enumerate(where)}
-    return Skeleton(names, parents, contents.numbers("offsets", 2), contents.numbers("rest_rotations", 2), tips)
+    offsets, at_rest = contents.numbers("offsets", 2), contents.numbers("rest_rotations", 2)
+    return Skeleton(names, parents, offsets, at_rest, tips, _world(contents))
 
 
 def write_mesh(path: Path, content: Mesh) -> None:
@@ -325,7 +326,8 @@ def _skeleton_entries(skeleton: Skeleton) -> tuple[Arrays, Metadata]:
         "rest_rotations": skeleton.rest_rotations,
         "ends": np.array([skeleton.ends[j] for j in ends], dtype=np.float64).reshape(-1, 3),
     }
-    return arrays, {"joints": skeleton.names, "ends": [int(j) for j in ends]}
+    metadata = _world_metadata(skeleton.world)
+    return arrays, {**metadata, "joints": skeleton.names, "ends": [int(j) for j in ends]}
 
 
 def _write(path: Path, kind: str, arrays: Arrays, metadata: Metadata) -> None:

@@ -21,14 +21,14 @@ import numpy as np
 
 from pliant.core.clips import Animation, Shapes, WeightClip
 from pliant.core.errors import PliantWarning
-from pliant.core.shapes import Mesh, PointCloud, World
+from pliant.core.shapes import Mesh, PointCloud
 from pliant.core.skeleton import Motion, Skeleton
 from pliant.core.validation import frame_rate
 from pliant.io.joining import moved
 from pliant.io.source import Source
 from pliant.io.usd.geometry import name_of, read_cloud, read_part, shown
 from pliant.io.usd.join import BASE, skin_groups, stage_mesh
-from pliant.io.usd.joints import joint_times, skeleton_queries, stage_motion, stage_skeleton
+from pliant.io.usd.joints import joint_times, skeleton_queries, stage_motion, stage_skeleton, stage_world
 from pliant.io.usd.motion import Mover, animated, frame_times, movers, weights_at
 from pliant.io.usd.stage import library, opened, siblings as siblings
 from pliant.io.usd.write import (
@@ -170,6 +170,7 @@ def describe(source: Source) -> dict[str, Any]:
             "startTimeCode": float(stage.GetStartTimeCode()) if timed else None,
             "endTimeCode": float(stage.GetEndTimeCode()) if timed else None,
             "defaultPrim": name_of(default) if default else None,
+            "blend shapes": [name_of(prim) for prim in stage.Traverse() if prim.GetTypeName() == "BlendShape"],
             "prims": dict(sorted(Counter(str(prim.GetTypeName()) or "typeless" for prim in stage.Traverse()).items())),
         }
 
@@ -201,12 +202,7 @@ def _mesh(source: Source, stage: Any, parts: list[Mover]) -> Mesh:
     xforms = UsdGeom.XformCache(Usd.TimeCode.EarliestTime())
     transforms = [part.rest_transform(xforms) for part in parts]
     mesh = stage_mesh(source, [part.part for part in parts], transforms, [skin_groups(part) for part in parts])
-    return replace(mesh, world=_world(stage))
-
-
-def _world(stage: Any) -> World:
-    UsdGeom = library("UsdGeom")
-    return World("z" if UsdGeom.GetStageUpAxis(stage) == "Z" else "y", float(UsdGeom.GetStageMetersPerUnit(stage)))
+    return replace(mesh, world=stage_world(stage))
 
 
 def _cloud(stage: Any, parts: list[Mover]) -> PointCloud:
@@ -220,7 +216,7 @@ def _cloud(stage: Any, parts: list[Mover]) -> PointCloud:
     if len(colors) == len(prims):
         width = min(color.shape[1] for color in colors)
         attributes["color"] = np.concatenate([color[:, :width] for color in colors])
-    return PointCloud(points, normals, attributes, _world(stage))
+    return PointCloud(points, normals, attributes, stage_world(stage))
 
 
 def _world_offsets(parts: list[Mover], name: str) -> Any:

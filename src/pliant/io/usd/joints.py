@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from pliant.core.shapes import World
 from pliant.core.skeleton import Motion, Skeleton
 from pliant.core.topology import Floats
 from pliant.io.naming import unique_names
@@ -53,6 +54,12 @@ def joint_names(skeleton: Any, joints: list[str]) -> list[str]:
     return short if len(set(short)) == len(short) else joints
 
 
+def stage_world(stage: Any) -> World:
+    """Axes and units of a stage."""
+    UsdGeom = library("UsdGeom")
+    return World("z" if UsdGeom.GetStageUpAxis(stage) == "Z" else "y", float(UsdGeom.GetStageMetersPerUnit(stage)))
+
+
 def stage_skeleton(source: Source, query: Any) -> Skeleton:
     """A skeleton, where it was bound."""
     Usd = library("Usd")
@@ -63,7 +70,8 @@ def stage_skeleton(source: Source, query: Any) -> Skeleton:
     names = unique_names(joint_names(query, [str(joint) for joint in query.GetJointOrder()]))
     parents = np.array(query.GetTopology().GetParentIndices(), dtype=np.int64)
     world = bind @ _to_world(source, query, Usd.TimeCode.EarliestTime())
-    return rest_skeleton(names, parents, checked_transform(source, _columns(world), query.GetPrim()))
+    frames = checked_transform(source, _columns(world), query.GetPrim())
+    return rest_skeleton(names, parents, frames, stage_world(query.GetPrim().GetStage()))
 
 
 def stage_motion(source: Source, query: Any, at: Floats, fps: float) -> Motion:

@@ -16,7 +16,9 @@ from pliant.core.clips import WeightClip
 from pliant.core.errors import FileError
 from pliant.core.progress import progress
 from pliant.core.terminal import say, say_json
+from pliant.io.formats import describe
 from pliant.io.output import staged
+from pliant.io.source import find
 from pliant.io.weights import own_weights, read_weights
 
 if TYPE_CHECKING:
@@ -40,7 +42,7 @@ def add_commands(commands: Any) -> None:
     parser.add_argument(
         "--together", type=count, help="sliders that may act on the same places at once, 1 to 4 (default: 2)"
     )
-    parser.add_argument("--most", type=count, help="correctives, at most")
+    parser.add_argument("--most", type=count, default=200, help="correctives, at most (default: 200)")
     parser.add_argument("--weights", metavar="FILE", help="a clip or table of sliders instead of the rig's own clip")
     parser.add_argument("--clip", help="name or number of the clip")
     parser.add_argument("--base", help="the rig's base shape: a file, or the name of one of the shapes")
@@ -58,6 +60,7 @@ def _correctives(options: argparse.Namespace) -> int:
     from pliant.engines.blend.correctives import without_correctives
 
     check_shapes(options.output)
+    _check_targets(options.rig)
     shapes = without_correctives(pliant.read_shapes(options.rig, base=options.base))
     clip = _clip(options, shapes)
     begun = time.perf_counter()
@@ -89,7 +92,8 @@ def _correctives(options: argparse.Namespace) -> int:
             f"{found.errors[0]:.2%} without"
         )
         if not found.converged:
-            say("the error that was asked for is not reached everywhere; allow more: --error, --most")
+            advice = "--error or --most" if len(found.drivers) == options.most else "--error"
+            say(f"the error that was asked for is not reached everywhere; allow more: {advice}")
         for path in written:
             say(str(path))
     return 0 if found.converged else 1
@@ -112,6 +116,13 @@ def write(target: Path, rig: LinearRig, clip: WeightClip | None) -> list[Path]:
         part.with_name(curves.name).write_text(f"{text}\n", encoding="utf-8")
         beside = sorted(path.name for path in part.parent.iterdir() if path.name != target.name)
     return [target.with_name(name) for name in [target.name, *beside] if target.with_name(name).exists()]
+
+
+def _check_targets(rig: str) -> None:
+    """Refuse a skinned file without morph targets, of which `read_shapes` makes a pose of each clip."""
+    sources = find(rig, lambda name: Path(name).suffix.lower() in GLTF)
+    if len(sources) == 1 and sources[0].suffix in GLTF and not describe(sources[0])["morph targets"]:
+        raise sources[0].error("holds no morph targets to which correctives could be added; expected a rig with some")
 
 
 def _clip(options: argparse.Namespace, shapes: pliant.Shapes) -> WeightClip | None:

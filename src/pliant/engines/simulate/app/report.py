@@ -13,6 +13,7 @@ from pliant.app.report.outcome import percent
 from pliant.core.clips import Animation
 from pliant.core.skeleton import Motion
 from pliant.engines.simulate.app.result import SimulateRun
+from pliant.geometry.body_plan.moving import upright_axis
 
 
 def simulate_report(run: SimulateRun, *, title: str = "", view: render.View = "auto", up: render.Up = "auto") -> str:
@@ -43,6 +44,8 @@ def findings(run: SimulateRun) -> list[str]:
 def _pictures(run: SimulateRun, view: render.View, up: render.Up) -> list[str]:
     shown = []
     motion = shown_motion(run)
+    if up == "auto" and motion is not None and run.clip.shape.world is None:  # both stand in one space
+        up = upright_axis(motion)
     if motion is not None:
         shown.append(page.picture(sheet(run, motion, view, up), "The bones."))
     return [*shown, page.picture(sheet(run, run.clip, view, up), "The body, at the same times.")]
