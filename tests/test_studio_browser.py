@@ -124,7 +124,6 @@ def visit(browser: Any, tmp_path: Path) -> Iterator[Callable[..., Any]]:
 def hand(browser: Any, tmp_path_factory: Any) -> Iterator[Any]:
     """A window with a hand to blend, which several tests use one after the other."""
     window = begin(browser, tmp_path_factory.mktemp("hand"), HAND)
-    open_folder(window.page, "Open")
     open_folder(window.page, "Save and export")
     yield window
     window.page.close()
@@ -190,7 +189,7 @@ def tick(page: Any, label: str) -> None:
 
 
 def upload(page: Any, file: Path) -> None:
-    """Give a file to the page, whose folder "Open" is open."""
+    """Give a file to the page."""
     with page.expect_file_chooser() as chooser:
         page.get_by_role("button", name="Upload a file").click()
     chooser.value.set_files(str(file))
