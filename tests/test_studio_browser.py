@@ -282,7 +282,6 @@ def test_windows_have_states_of_their_own_and_work_is_not_lost(visit: Any) -> No
     second.page.close()
     wait_for(lambda: len(first.studio.sessions) == 1, "the end of the session")
     third = visit(studio=first.studio)
-    open_folder(third.page, "Open")
     third.page.get_by_role("button", name="Bring back the last window's work").click()
     wait_for(lambda: third.session.panel.document() != HAND, "what the second window had")
 

@@ -76,8 +76,10 @@ def test_a_narrow_page_has_a_drawer_and_always_a_timeline(visit: Any) -> None:
 def test_no_label_breaks_in_mid_word(visit: Any, document: Any) -> None:
     page = visit(document).page
     still_picture(page)
-    for fold in page.locator("[data-pliant-fold][aria-expanded=false]").all():
-        fold.click()
+    folded = page.locator("[data-pliant-fold][aria-expanded=false]")
+    while count := folded.count():
+        folded.first.click()
+        wait_for(lambda count=count: folded.count() < count, "an unfolded folder")
     page.wait_for_timeout(1000)
     assert page.locator("label").count() > 8
     assert page.evaluate(BROKEN_WORDS) == []
@@ -159,7 +161,7 @@ def test_the_guided_start_is_shown_once_and_can_be_skipped(visit: Any) -> None:
     window = visit(HAND, guided=False)
     page, card = window.page, "#pliant-guide"
     page.wait_for_selector(card)
-    assert page.locator(".pliant-pointed").count() == 1
+    wait_for(lambda: page.locator(".pliant-pointed").count() == 1, "what the first step points at")
     steps = len(window.session.page.state["guide"])
     assert sum(len(text.split()) for _, text in window.session.page.state["guide"]) < 100, "half a minute"
     for k in range(steps):

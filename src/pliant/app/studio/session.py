@@ -366,8 +366,7 @@ class Session:
         self._set_theme()
         gui.add_html(self.page.mark)
         self._build_page()
-        with gui.add_folder("Open", expand_by_default=False):
-            self._build_opening(gui, hear)
+        self._build_opening(gui, hear)
         titles = tuple(ENGINES[name].title for name in self._panels)
         self._engine = gui.add_dropdown("Work with", titles)
         self._engine.on_update(hear(lambda event: self._switch()))
@@ -428,8 +427,15 @@ class Session:
             back = gui.add_button("Bring back the last window's work")
             left = self._left
             back.on_click(hear(lambda event: self._begin(lambda: left)))
-        example = gui.add_dropdown("Example", tuple(examples()))
-        example.on_update(hear(lambda event: self._begin(lambda: document_for(example.value), example.value)))
+        none = "Choose one"
+        example = gui.add_dropdown("Example", (none, *examples()))
+
+        def begin(event: Any) -> None:
+            if (name := example.value) != none:
+                example.value = none  # what is open may be another by now, and the same example is wanted again
+                self._begin(lambda: document_for(name), name)
+
+        example.on_update(hear(begin))
 
     def _build_page(self) -> None:
         """What is done on the studio's own part of the page."""
