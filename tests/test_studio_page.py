@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,6 @@ from test_studio_browser import (
     HAND,
     MAN,
     NOD,
-    PATIENCE,
     browser,
     changed,
     drag,
@@ -115,9 +113,10 @@ def test_all_is_done_with_the_keyboard_alone(visit: Any) -> None:
     tab_to("#pliant .key")
     tab_to("#pliant .key")
     page.keyboard.press("ArrowLeft")
-    wait_for(lambda: state["keys"] == [0, 5], "the last key a frame earlier")
+    focused = "document.activeElement.dataset.at"
+    wait_for(lambda: state["keys"] == [0, 5] and page.evaluate(focused) == "5", "the last key a frame earlier")
     page.keyboard.press("Alt+ArrowLeft")
-    wait_for(lambda: state["keys"] == [0, 4, 5], "a copy of it")
+    wait_for(lambda: state["keys"] == [0, 4, 5] and page.evaluate(focused) == "4", "a copy of it")
     page.keyboard.press("Delete")
     wait_for(lambda: state["keys"] == [0, 5], "the end of the copy")
     tab_to("[data-pliant-fold]")
@@ -127,7 +126,7 @@ def test_all_is_done_with_the_keyboard_alone(visit: Any) -> None:
 
 
 def test_objects_are_clicked_and_dragged_themselves(visit: Any) -> None:
-    window = visit(HAND | {"obstacles": [{"what": "sphere:0.1,0.02,0.1,0.02"}, {"what": "sphere:-0.1,0.02,0.1,0.02"}]})
+    window = visit(HAND | {"obstacles": [{"what": "sphere:0.1,0.1,0,0.02"}, {"what": "sphere:-0.1,0.1,0,0.02"}]})
     page, session = window.page, window.session
     still_picture(page)
     balls = session.panel.obstacles.shown
@@ -153,7 +152,7 @@ def test_bones_are_seen_over_solid_flesh_and_shapes_by_their_normals(visit: Any)
     bare = still_picture(page)
     assert changed(over, bare) > 0.004, "bones inside the body are seen"
     session._restyle(surface="matcap")
-    wait_for(lambda: changed(bare, still_picture(page)) > 0.05, "another shading")
+    wait_for(lambda: changed(bare, still_picture(page)) > 0.02, "another shading")
     assert not [text for text in errors if "shader" in text.lower() or "THREE" in text], errors
 
 
@@ -187,26 +186,3 @@ def test_the_folder_is_listed_as_it_is_now_and_a_file_is_opened(visit: Any) -> N
     page.locator(f"{files} li").get_by_text("nod.toml").click()
     wait_for(lambda: window.session.engine == "simulate", "the scene that was opened")
     assert page.locator(files).is_hidden()
-
-
-def test_a_video_is_saved_from_the_page(visit: Any, tmp_path: Path) -> None:
-    window = visit(HAND)
-    page = window.page
-    still_picture(page)
-    assert window.session.live.idle(PATIENCE)
-    with page.expect_download() as download:
-        page.get_by_role("button", name="Save a video").click()
-    download.value.save_as(tmp_path / "clip")
-    content = (tmp_path / "clip").read_bytes()
-    assert download.value.suggested_filename.startswith("hand.")
-    width = page.evaluate(
-        """bytes => new Promise((done) => {
-            const video = document.createElement("video");
-            video.onloadeddata = () => done(video.videoWidth);
-            video.onerror = () => done(0);
-            video.src = URL.createObjectURL(new Blob([new Uint8Array(bytes)]));
-        })""",
-        list(content),
-    )
-    assert width > 100
-    wait_for(lambda: window.session.timeline.loop, "the loop as it was")
