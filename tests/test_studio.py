@@ -373,7 +373,7 @@ def test_handles_and_clicks_speak_of_the_world(up: str) -> None:
     stage.look_at(mesh.points * 40 + 7, up)
     turn = pliant.rotations.from_axis_angle([0.3, 1.0, -0.2], 0.7)
     place = np.array([9.0, 30.0, -4.0])
-    stage.handle("/h", place, lambda at, q, phase: heard.append((at, q, phase)), rotation=turn)
+    stage.handle("/h", place, lambda at, q, phase: heard.append((at, q, phase)), rotation=turn, title="Handle")
     client.scene["/h"].drag(phase="end")
     np.testing.assert_allclose(heard[0][0], place, atol=1e-9)
     np.testing.assert_allclose(heard[0][1] * np.sign(heard[0][1] @ turn), turn, atol=1e-12)
@@ -393,7 +393,7 @@ def test_an_error_in_a_callback_is_told() -> None:
     def wrong(*_: Any) -> None:
         raise InputError("no such vertex")
 
-    stage.handle("/h", np.zeros(3), wrong)
+    stage.handle("/h", np.zeros(3), wrong, title="Handle")
     client.scene["/h"].drag([1, 0, 0])
     assert [str(error) for error in told] == ["no such vertex"]
 
