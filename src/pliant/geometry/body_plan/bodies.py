@@ -56,8 +56,8 @@ MOST_UNEVEN = {"leg": 1.25, "arm": 1.5}
 MEDIAN_ROUNDS = 60
 """Of the iteration for a geometric median."""
 AGREEING, TWISTED, EXACTLY_ALONG = 0.995, 0.88, 0.9995
-"""Length of the mean of the directions from right to left from which joints agree; the cosine between what they say and
-an axis or a mesh's middle plane, at least, for that to be believed; and that between joints at the trunk and an axis."""
+"""Length of the mean of the directions from right to left from which joints agree; the cosine between what they say
+and an axis or a mesh's middle plane, at least, for that to be believed; that between joints at the trunk and an axis."""
 SYMMETRY_ERROR = 0.05
 """Error of the plane that a mesh is mirrored in, at most."""
 NAMED, GOING = 0.5, 0.3
@@ -300,8 +300,8 @@ def _posed_skeleton(tree: BodyTree, up: Floats | None, mesh: Mesh | None = None)
 def _across(tree: BodyTree, both: Sequence[tuple[int, int]], up: Floats | None, mesh: Mesh | None) -> Floats:
     """From right to left: the geometric median of the directions between joints that are called alike.
 
-    Joints near the trunk count most, for limbs may rest in any pose. Where they disagree the rest pose is twisted, and an
-    axis that shoulders or hips are along, or else the plane that the mesh is mirrored in, says more than all together.
+    Joints near the trunk count most, for limbs may rest in any pose. Where they disagree the rest pose is twisted, and
+    an axis that shoulders or hips are along, or else the plane that the mesh is mirrored in, says more than all.
     """
     sided = {node for pair in both for node in pair}
     beyond = np.array([min(sum(node in sided for node in tree.chain(k)) for k in pair) for pair in both])
