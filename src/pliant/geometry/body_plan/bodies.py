@@ -57,7 +57,7 @@ MEDIAN_ROUNDS = 60
 """Of the iteration for a geometric median."""
 AGREEING, TWISTED, EXACTLY_ALONG = 0.995, 0.88, 0.9995
 """Length of the mean of the directions from right to left from which joints agree; the cosine between what they say
-and an axis or a mesh's middle plane, at least, for that to be believed; that between joints at the trunk and an axis."""
+and an axis or a mesh's middle plane, at least, for that to be believed; that between the trunk's joints and an axis."""
 SYMMETRY_ERROR = 0.05
 """Error of the plane that a mesh is mirrored in, at most."""
 NAMED, GOING = 0.5, 0.3
