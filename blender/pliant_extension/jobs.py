@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-
 PROGRESS = re.compile(r"progress (\d+)/(\d+)")
 GRACE = 5.0
 """Seconds in which a stopped process may clean up."""
