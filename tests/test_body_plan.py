@@ -21,7 +21,7 @@ from pliant.geometry.body_plan.grounding import fabrik
 from pliant.geometry.body_plan.guides import chain_of
 from pliant.geometry.body_plan.joints import body_skeleton, bone_count, divided, jointed
 from pliant.geometry.body_plan.matching import check_match, match_limbs
-from pliant.geometry.body_plan.moving import moving_shape, moving_skeleton, without_reference_pose
+from pliant.geometry.body_plan.moving import moving_shape, moving_skeleton, upright_axis, without_reference_pose
 from pliant.geometry.body_plan.names import mirrored, part, side
 from pliant.geometry.body_plan.retargeted import Hints, onto_shape, onto_skeleton
 from pliant.geometry.body_plan.symmetry import mirror_planes, own_axes, surface_samples
@@ -167,6 +167,41 @@ def test_a_twisted_rest_does_not_turn_the_heading(walk: Motion, degrees: float) 
     twisted = replace(walk, skeleton=replace(bones, offsets=offsets))
     frame = moving_skeleton(moved_motion(twisted, R)).body.frame
     np.testing.assert_allclose(frame @ R, np.eye(3), atol=1e-6)
+
+
+def figure(forward: float, R: np.ndarray) -> Skeleton:
+    """As captured: hip joints and shoulders lie in the middle; left limbs point forward by so much, right ones back."""
+    joints = [
+        ("hips", -1, (0, 1, 0)),
+        ("spine", 0, (0, 0.25, 0)),
+        ("chest", 1, (0, 0.25, 0)),
+        ("head", 2, (0, 0.35, 0)),
+    ]
+    for s, name in ((1, "Left"), (-1, "Right")):
+        first = len(joints)
+        joints += [
+            (f"{name}HipJoint", 0, (0, 0, 0)), (f"{name}UpLeg", first, (0.1 * s, -0.05, 0)),
+            (f"{name}Leg", first + 1, (0, -0.45, 0)), (f"{name}Foot", first + 2, (0, -0.4, forward * s)),
+            (f"{name}Toe", first + 3, (0, -0.05, 0.15)), (f"{name}Shoulder", 2, (0, 0, 0)),
+            (f"{name}Arm", first + 5, (0.15 * s, 0, 0)), (f"{name}ForeArm", first + 6, (0.3 * s, 0, forward * s)),
+            (f"{name}Hand", first + 7, (0.25 * s, 0, 0)),
+        ]  # fmt: skip
+    names, parents, offsets = zip(*joints, strict=True)
+    return Skeleton(names, np.array(parents), np.array(offsets) @ R.T)
+
+
+@pytest.mark.parametrize("forward", [0.0, 0.02, 0.05, 0.1, 0.15, 0.2])
+def test_hips_and_shoulders_say_where_a_captured_figure_faces(forward: float) -> None:
+    np.testing.assert_allclose(skeleton_body(figure(forward, np.eye(3))).frame, np.eye(3), atol=1e-6)
+
+
+def test_skeletons_in_any_orientation_have_an_upright_axis() -> None:
+    rng = np.random.default_rng(4)
+    for R in (rotations.matrix(q / np.linalg.norm(q)) for q in rng.normal(size=(40, 4))):
+        motion = Motion.of(figure(rng.uniform(0, 0.2), R))
+        assert upright_axis(motion) in ("y", "z")
+    with pytest.raises(InputError, match="which axis is up"):
+        skeleton_body(figure(0.0, np.eye(3)), up="x")
 
 
 def test_a_mirrored_motion_has_left_and_right_swapped(walk: Motion) -> None:

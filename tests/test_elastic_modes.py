@@ -143,3 +143,16 @@ def test_what_is_wrong_is_refused(few):
         few.body.reduced(400)
     with pytest.raises(InputError, match="expected a Motion"):
         few.simulate(3)
+
+
+@pytest.mark.parametrize("options", [{"pre_roll": -1}, {"pre_roll": np.nan}, {"pre_roll": "abc"}, {"pre_roll": None}])
+def test_options_of_reduced_bodies_are_checked(bar, few, options):
+    with pytest.raises(InputError, match="pre_roll"):
+        few.simulate(still(bar, 0.1, 30), **options)
+
+
+@pytest.mark.parametrize("modes", [-3, 0, 2.5, "a"])
+def test_numbers_of_modes_are_checked(bar, modes):
+    for make in (bar.reduced, lambda modes: ReducedBody(bar, modes)):
+        with pytest.raises(InputError, match="modes"):
+            make(modes)

@@ -176,7 +176,16 @@ def test_joints_are_left_out_with_all_that_hang_on_them(scene):
     assert np.linalg.norm(motion.skeleton.ends[hand]) > 0  # it still has a bone
 
 
-@pytest.mark.parametrize("source", ["animal_gallop", "creature_walk", "dinosaur_walk", "tentacle_curl"])
+@pytest.mark.parametrize(
+    "source",
+    [
+        pytest.param("animal_gait", marks=pytest.mark.slow),
+        "animal_gallop",
+        "creature_walk",
+        "dinosaur_walk",
+        "tentacle_curl",
+    ],
+)
 def test_motions_of_the_gallery(scene, source):
     points = "\nvertices = 600" if source in ("animal_gait", "tentacle_curl") else ""
     text = HEAD.replace('file = "data/frames"', f'gallery = "{source}"{points}')

@@ -92,6 +92,22 @@ def test_harmonics_are_orthonormal() -> None:
     np.testing.assert_allclose((Y * w[:, None]).T @ Y, np.eye(15), atol=1e-12)
 
 
+def test_harmonics_have_the_signs_of_splat_viewers() -> None:
+    """They alternate with the order m (Condon and Shortley), which SciPy's have likewise."""
+    special = pytest.importorskip("scipy.special")
+    if not hasattr(special, "sph_harm_y"):
+        pytest.skip("SciPy before 1.15 has no sph_harm_y")
+    d = np.random.default_rng(3).normal(size=(20, 3))
+    d /= np.linalg.norm(d, axis=1, keepdims=True)
+    polar, around = np.arccos(d[:, 2]), np.arctan2(d[:, 1], d[:, 0])
+    wanted = []
+    for degree in (1, 2, 3):
+        for m in range(-degree, degree + 1):
+            Y = special.sph_harm_y(degree, abs(m), polar, around)
+            wanted.append(Y.real if m == 0 else np.sqrt(2) * (Y.imag if m < 0 else Y.real))
+    np.testing.assert_allclose(harmonics(d, 3), np.stack(wanted, axis=1), atol=1e-12)
+
+
 def test_a_file_of_splats_comes_back_moved_and_in_its_own_types(tmp_path: Path) -> None:
     pliant.write(tmp_path / "in.ply", splats())
     cloud = pliant.read_points(tmp_path / "in.ply")

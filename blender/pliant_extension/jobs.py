@@ -11,8 +11,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from pliant import PliantError
-
 PROGRESS = re.compile(r"progress (\d+)/(\d+)")
 GRACE = 5.0
 """Seconds in which a stopped process may clean up."""
@@ -51,8 +49,8 @@ class Job:
         if self._finish is not None and self.succeeded:
             try:
                 self.made = self._finish(self.output)
-            except (PliantError, OSError) as error:
-                self.messages.append(str(error))
+            except Exception as error:  # in a thread nobody else would hear of it
+                self.messages.append(str(error) or type(error).__name__)
                 self.output.unlink(missing_ok=True)
 
     @property

@@ -67,6 +67,8 @@ class Beside:
         """By Esc, and by Blender itself when the window is closed or another file opened."""
         if self._job is not None:
             self._job.stop()
+        else:
+            self._restore(context)
         self._close(context)
         self._clean()
 
@@ -77,6 +79,7 @@ class Beside:
 
     def _begin(self, context: bpy.types.Context) -> None:
         self._name = context.object.name
+        self._now = context.scene.frame_current, context.scene.frame_subframe
         self._folder = Path(tempfile.mkdtemp(prefix="pliant-"))
         self._job: Job | None = None
         self._steps = self._prepare(context, context.object)
@@ -84,10 +87,9 @@ class Beside:
     def _read(self, context: bpy.types.Context, seconds: float) -> bool:
         """Read frames for some time, and start the job after the last; False if something is wrong with the scene.
 
-        The current frame is restored each time, so that the window does not show what is read.
+        Frames follow each other, as simulations of Blender need them to; the current one is restored after the last.
         """
-        scene, until = context.scene, time.monotonic() + seconds
-        now = scene.frame_current, scene.frame_subframe
+        until = time.monotonic() + seconds
         try:
             while True:
                 done, total = next(self._steps)
@@ -95,17 +97,21 @@ class Beside:
                     break
         except StopIteration as ended:
             words, output, finish = ended.value
+            self._restore(context)
             self._job = Job(words, output, properties.preference(context, "threads"), finish)
             return True
         except (scenes.SceneError, pliant.PliantError, OSError) as error:
+            self._restore(context)
             self._clean()
             self.report({"ERROR"}, str(error))
             return False
-        finally:
-            if (scene.frame_current, scene.frame_subframe) != now:
-                scene.frame_set(now[0], subframe=now[1])
         context.workspace.status_text_set(f"pliant: reading frame {done} of {total} (Esc cancels)")
         return True
+
+    def _restore(self, context: bpy.types.Context) -> None:
+        """Go back to the frame at which it began."""
+        if (context.scene.frame_current, context.scene.frame_subframe) != self._now:
+            context.scene.frame_set(self._now[0], subframe=self._now[1])
 
     def _prepare(self, context: bpy.types.Context, thing: bpy.types.Object) -> scenes.Reading[Prepared]:
         """Write what the process reads, frame by frame: its command, what it writes, and what is made of that."""

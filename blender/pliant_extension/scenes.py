@@ -132,7 +132,7 @@ def motion_of(context: bpy.types.Context, armature: bpy.types.Object) -> Reading
     rest = local([armature.matrix_world @ bone.matrix_local for bone in bones], parents)
     scale = float(np.mean(armature.matrix_world.to_scale()))
     ends = {k: np.array([0.0, scale * bone.length, 0.0]) for k, bone in enumerate(bones) if not bone.children}
-    skeleton = pliant.Skeleton(tuple(names), np.array(parents), rest[1], rest[0], ends)
+    skeleton = pliant.Skeleton(tuple(names), np.array(parents), rest[1], rest[0], ends, world=WORLD)
     poses = yield from sampled(context, lambda depsgraph: posed(armature.evaluated_get(depsgraph), names, parents))
     turns, ways = (np.array(each) for each in zip(*poses, strict=True))
     return pliant.Motion(skeleton, turns, ways, frame_rate(context))

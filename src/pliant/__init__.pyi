@@ -1,7 +1,13 @@
 from . import gallery as gallery, io as io, render as render
 from .app import inspection as inspection, report as report, scene as scene
 from .core import rotations as rotations, shapes as shapes, skeleton as skeleton, topology as topology
-from .core.clips import Animation as Animation, Pose as Pose, Shapes as Shapes, WeightClip as WeightClip
+from .core.clips import (
+    Animation as Animation,
+    Pose as Pose,
+    Shapes as Shapes,
+    SolvedAnimation as SolvedAnimation,
+    WeightClip as WeightClip,
+)
 from .core.errors import (
     FileError as FileError,
     IndefiniteMatrixError as IndefiniteMatrixError,

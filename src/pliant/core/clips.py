@@ -258,6 +258,9 @@ class SolvedAnimation(Animation):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "measures", owned_table(self.measures, "measures"))
+        for name, values in self.measures.items():
+            if values.shape != (len(self),):
+                raise InputError(f"measures[{name!r}] has shape {values.shape}; expected {(len(self),)}, one a frame")
 
     def measured(self, name: str) -> Floats:
         """(frames,) of a number of `Pose`: residual, iterations, converged, penetration, inverted or others."""

@@ -48,6 +48,8 @@ class Skeleton(Displayed, Value):
     def __post_init__(self) -> None:
         put = object.__setattr__
         put(self, "names", name_list(self.names, "names of joints"))
+        if self.world is not None:
+            expect(self.world, World, "the world of a skeleton")
         count = len(self.names)
         if count == 0:
             raise InputError("a skeleton needs at least one joint")

@@ -262,7 +262,7 @@ class ElasticBody(Displayed):
         """The same body in so many of its eigenmodes, for live use; it is built once, and pickled with this one."""
         from pliant.engines.simulate.reduced import ReducedBody
 
-        SimulateOptions.check(modes=modes)
+        SimulateOptions.check(modes=modes)  # before it is looked up
         if modes not in self._reduced:
             self._reduced[modes] = ReducedBody(self, modes)
         return self._reduced[modes]

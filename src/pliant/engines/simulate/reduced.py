@@ -88,6 +88,7 @@ class ReducedBody(Displayed):
     muscles."""
 
     def __init__(self, body: ElasticBody, modes: int) -> None:
+        SimulateOptions.check(modes=modes)
         if 3 * int((~body.loose).sum()) < 5 * modes:
             raise InputError(
                 f"modes is {modes}, of a body of {body.nodes.free} nodes; expected at most "

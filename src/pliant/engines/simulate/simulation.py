@@ -184,6 +184,7 @@ def play(
 
     stepper: a `Stepper`, or a `ReducedStepper`, which takes no `start` and no `resume`.
     """
+    SimulateOptions.check(pre_roll=pre_roll)
     motion, notes = mended(stepper.body, motion)
     player = player_of(stepper, motion, pace)
 

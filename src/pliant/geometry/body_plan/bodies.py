@@ -56,8 +56,8 @@ MOST_UNEVEN = {"leg": 1.25, "arm": 1.5}
 MEDIAN_ROUNDS = 60
 """Of the iteration for a geometric median."""
 AGREEING, TWISTED, EXACTLY_ALONG = 0.995, 0.88, 0.9995
-"""Length of the mean of the directions from right to left from which joints agree; the cosine between what they say and
-an axis or a mesh's middle plane, at least, for that to be believed; and that between joints at the trunk and an axis."""
+"""Length of the mean of the directions from right to left from which joints agree; the cosine between what they say
+and an axis or a mesh's middle plane, at least, for that to be believed; that between the trunk's joints and an axis."""
 SYMMETRY_ERROR = 0.05
 """Error of the plane that a mesh is mirrored in, at most."""
 NAMED, GOING = 0.5, 0.3
@@ -300,18 +300,21 @@ def _posed_skeleton(tree: BodyTree, up: Floats | None, mesh: Mesh | None = None)
 def _across(tree: BodyTree, both: Sequence[tuple[int, int]], up: Floats | None, mesh: Mesh | None) -> Floats:
     """From right to left: the geometric median of the directions between joints that are called alike.
 
-    Joints near the trunk count most, for limbs may rest in any pose. Where they disagree the rest pose is twisted, and an
-    axis that shoulders or hips are along, or else the plane that the mesh is mirrored in, says more than all together.
+    Joints near the trunk count most, for limbs may rest in any pose. Where they disagree the rest pose is twisted, and
+    an axis that shoulders or hips are along, or else the plane that the mesh is mirrored in, says more than all.
     """
     sided = {node for pair in both for node in pair}
     beyond = np.array([min(sum(node in sided for node in tree.chain(k)) for k in pair) for pair in both])
-    weight = 1.0 / (1 + beyond) ** 2
     apart = np.array([tree.locations[i] - tree.locations[j] for i, j in both])
     if up is not None:
         apart = apart - np.outer(apart @ up, up)
     length = np.linalg.norm(apart, axis=1)
-    known = length > 1e-9 * max(float(length.max()), 1e-300)
-    weight, directions = weight[known] / weight[known].sum(), apart[known] / length[known, None]
+    known = length > 1e-9 * tree.size
+    if not known.any():
+        raise InputError("left and right of the skeleton are above each other; which axis is up?", argument="up")
+    beyond, directions = beyond[known] - beyond[known].min(), apart[known] / length[known, None]
+    weight = 1.0 / (1 + beyond) ** 2
+    weight /= weight.sum()
     normal = weight @ directions
     agreement = float(np.linalg.norm(normal))
     for _ in range(MEDIAN_ROUNDS):  # Weiszfeld
@@ -322,7 +325,7 @@ def _across(tree: BodyTree, both: Sequence[tuple[int, int]], up: Floats | None, 
         return normal
     k = int(np.argmax(np.abs(normal)))
     axis: Floats = np.sign(normal[k]) * np.eye(3)[k]
-    if axis @ normal > TWISTED and (directions[beyond[known] == beyond.min()] @ axis).max() > EXACTLY_ALONG:
+    if axis @ normal > TWISTED and (directions[beyond == 0] @ axis).max() > EXACTLY_ALONG:
         return axis
     if mesh is not None and up is not None:
         plane = mirror_planes(surface_samples(mesh), up)[0]
@@ -367,7 +370,7 @@ def _upright(tree: BodyTree, limbs: list[Limb], pairs: list[Pair], plane: Mirror
         if abs(axis @ plane.normal) < 0.5:
             posed = _Posed(tree, limbs, plane, pairs, axis, float((tree.locations @ axis).min()))
             scores[name] = posed.standing + LIKELY_UP[name] + float(axis @ away)
-    return axes[max(scores, key=lambda name: scores[name])]
+    return axes[max(scores, key=lambda name: scores[name])] if scores else away
 
 
 def _mirrored_skeleton(tree: BodyTree, up: Floats | None) -> _Posed:

@@ -71,7 +71,7 @@ def own_axes(shape: Shape, axes: Floats) -> Floats:
     samples = surface_samples(shape)
     along = (samples - samples.mean(axis=0)) @ axes.T
     spread = (along**2).mean(axis=0)
-    skewness = (along**3).mean(axis=0) / np.maximum(spread, 1e-300) ** 1.5
+    skewness = (along**3).mean(axis=0) / np.maximum(spread, 1e-150) ** 1.5
     order = np.linspace(-1, 1, len(along)) @ along
     signs = np.where(np.where(np.abs(skewness) > NO_SKEWNESS, skewness, order) < 0, -1.0, 1.0)
     return (signs[:, None] * axes)[np.argsort(-spread, kind="stable")]
