@@ -108,7 +108,7 @@ class PosedBones:
 
 
 @dataclass
-class Fit:
+class CubatureFit:
     """Shares of what points contribute to sums, that give those sums."""
 
     parts: list[Floats] = field(default_factory=list)

@@ -6,7 +6,7 @@ either side of it alone, and the flesh starts anew behind it. Where all bones mo
 along rigidly and keeps its swing; else it starts in the static shape of the new pose, moving with the bones.
 
 Short of that, bones may move so unevenly that a step is too long for it: steps are divided until bones are nowhere
-farther than `FOLLOWED` from where they would get without acceleration (`substeps`).
+farther than `LARGEST_UNEVENNESS` from where they would get without acceleration (`substeps`).
 
 A *glitch* is a jump and a jump back, a few frames later. The frames in between are errors, not poses: joints are eased
 over them, from the frame before to the frame after.
@@ -40,7 +40,7 @@ BODY_RADIUS = 0.1
 """Of flesh around a bone, over the diagonal: how far it moves where the bone rotates by 1."""
 RIGID_SHARE = 0.02
 """Distance, over the diagonal, by which bones may fail to move as one in a teleport."""
-FOLLOWED, MOST_SUBSTEPS = 0.01, 16
+LARGEST_UNEVENNESS, MOST_SUBSTEPS = 0.01, 16
 """Distance by which bones may leave an even motion within a step, over the diagonal; into how many a step is divided at
 most."""
 MOST_NAMED = 3
@@ -154,7 +154,7 @@ def substeps(frames: Frames, diagonal: float) -> Ints:
     rotated = [rotations.log(rotations.shortest(rotations.multiply(before, q[part]))) for part in (middle, last)]
     off = [np.linalg.norm(y[1] - y[0] / GAMMA, axis=2).max(axis=1) / (1 - GAMMA) for y in (moved, rotated)]
     far = np.maximum(off[0], BODY_RADIUS * off[1])
-    return np.asarray(2 ** np.ceil(np.log2(np.maximum(far / FOLLOWED, 1)) / 2), dtype=np.int64)
+    return np.asarray(2 ** np.ceil(np.log2(np.maximum(far / LARGEST_UNEVENNESS, 1)) / 2), dtype=np.int64)
 
 
 def find_jumps(bones: Bones, frames: Frames, fps: float, diagonal: float) -> list[Jump]:

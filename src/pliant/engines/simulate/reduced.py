@@ -32,7 +32,7 @@ from pliant.core.values import Displayed, locked
 from pliant.engines.simulate.body import ElasticBody
 from pliant.engines.simulate.bone_samples import BoneSamples
 from pliant.engines.simulate.bones import Frames
-from pliant.engines.simulate.cubature import Carried, Fit, PosedBones, StrainPoints, clustered
+from pliant.engines.simulate.cubature import Carried, CubatureFit, PosedBones, StrainPoints, clustered
 from pliant.engines.simulate.modes import bending_modes
 from pliant.engines.simulate.options import SimulateOptions, StretchLimit
 from pliant.engines.simulate.simulation import Pace, Simulation, States, check_motion, play
@@ -187,7 +187,7 @@ class ReducedBody(Displayed):
         angles = TRAINING_ANGLE * rng.random(joints.shape[:2]) * (np.arange(TRAINING_POSES) >= 4)[:, None]
         quaternions = rotations.multiply(self.skeleton.rest_rotations, rotations.from_axis_angle(joints, angles))
         frames = self.bones.posed(quaternions, np.repeat(self.skeleton.offsets[None], TRAINING_POSES, axis=0))
-        elastic, inertial = Fit(), Fit()
+        elastic, inertial = CubatureFit(), CubatureFit()
         for pose in range(TRAINING_POSES):
             system = self.system(frames, pose)
             M = (self._blend @ system.posed.R).reshape(-1, 3, 3)
