@@ -332,7 +332,7 @@ def test_a_history_is_bounded_and_names_what_differs() -> None:
 
 def placed(one: Any, at: Any) -> None:
     """Type where the selection is to be."""
-    one.do("place", at, one.session.page.state["selection"]["angles"] or [0.0, 0.0, 0.0])
+    one.do("put_at", at, one.session.page.state["selection"]["angles"] or [0.0, 0.0, 0.0])
 
 
 def visible_handles(one: Any) -> list[str]:
@@ -401,7 +401,7 @@ def test_points_are_placed_by_numbers_and_deleted_by_a_key(window: Any) -> None:
 
 def test_bones_are_turned_by_numbers(window: Any) -> None:
     one = window(TENTACLE)
-    one.do("place", [0.0, 0.0, 0.0], [0.0, 0.0, 30.0])
+    one.do("put_at", [0.0, 0.0, 0.0], [0.0, 0.0, 30.0])
     assert one.session.page.state["selection"]["angles"] == pytest.approx([0.0, 0.0, 30.0], abs=1e-4)
     _, orientations = one.panel.pose.world()
     rest = one.panel.pose.skeleton.rest_world[1]

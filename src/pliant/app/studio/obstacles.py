@@ -182,7 +182,7 @@ class Obstacles:
             if phase == "start":
                 stage.selection.select(name)
                 grabbed[0] = self._solid(one).middle
-            self._place(one, grabbed[0] + end - start)
+            self._put_at(one, grabbed[0] + end - start)
 
         one.drawn.on_click(lambda start, direction: stage.selection.select(name))
         one.drawn.on_drag(pulled, modifier=None)
@@ -200,7 +200,7 @@ class Obstacles:
     def _dragged(self, one: Shown, position: Floats, rotation: Floats, phase: Phase) -> None:
         self._move(one, dragged(self._solid(one), position, rotation))
 
-    def _place(self, one: Shown, at: Floats) -> None:
+    def _put_at(self, one: Shown, at: Floats) -> None:
         """Have its middle somewhere else."""
         solid = self._solid(one)
         self._move(one, solid.moved(rotations.IDENTITY, at - solid.middle))

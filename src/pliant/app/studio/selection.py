@@ -12,10 +12,10 @@ from pliant.core import rotations
 from pliant.core.topology import Floats
 
 Phase = Literal["start", "update", "end"]
-Moved = Callable[[Floats, Floats, Phase], None]
+WhenMoved = Callable[[Floats, Floats, Phase], None]
 """Gets position and rotation (w, x, y, z) in the world, and the phase of the drag."""
 EULER_ORDER = "XYZ"
-DIGITS = 7
+SHOWN_DIGITS = 7
 """Of the numbers that the page shows."""
 
 
@@ -25,7 +25,7 @@ class Movable:
 
     title: str
     gizmo: Any
-    moved: Moved
+    moved: WhenMoved
     at: Floats
     rotation: Floats
     moves: bool
@@ -84,7 +84,7 @@ class Selection:
         if name == self.name:
             self._show_numbers()
 
-    def place(self, at: Sequence[float], angles: Sequence[float]) -> None:
+    def put_at(self, at: Sequence[float], angles: Sequence[float]) -> None:
         """Have the selection at a position, rotated by angles in degrees: what a drag would do, by numbers."""
         one = self.movables.get(self.name)
         if one is None or not one.allowed or not np.isfinite([*at, *angles]).all():
@@ -125,4 +125,4 @@ class Selection:
 
 
 def _rounded(numbers: Any) -> list[float]:
-    return [float(f"{number:.{DIGITS}g}") + 0.0 for number in numbers]
+    return [float(f"{number:.{SHOWN_DIGITS}g}") + 0.0 for number in numbers]

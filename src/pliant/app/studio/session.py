@@ -450,7 +450,7 @@ class Session:
             open=self._hear(lambda given: self.open(self.folders.to_read(str(given[0])))),
             remove=self._hear(lambda given: None if self.panel is None else self.panel.remove_selected()),
             select=self._hear(lambda given: self.stage.selection.select(str(given[0]), by_hand=True)),
-            place=self._hear(lambda given: self.stage.selection.place(given[0], given[1])),
+            put_at=self._hear(lambda given: self.stage.selection.put_at(given[0], given[1])),
         )
 
     def _list(self, folder: str) -> None:

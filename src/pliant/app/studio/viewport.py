@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from pliant.app.studio.scope import Scope, hear
-from pliant.app.studio.selection import Movable, Moved, Phase as Phase, Selection
+from pliant.app.studio.selection import Movable, Phase as Phase, Selection, WhenMoved
 from pliant.core.normals import vertex_normals
 from pliant.core.rotations import between, inverse, multiply, rotate
 from pliant.core.shapes import Mesh, PointCloud, Shape, TetMesh, bounding_diagonal
@@ -238,7 +238,7 @@ class Viewport:
         self,
         name: str,
         at: Any,
-        moved: Moved,
+        moved: WhenMoved,
         *,
         title: str,
         rotation: Any = (1.0, 0.0, 0.0, 0.0),
