@@ -127,7 +127,7 @@ def test_steps_are_divided_where_flesh_cannot_follow_the_bones(small, monkeypatc
     assert violent.max() >= 4
     divided = small.simulate(shaken(4), dt=1 / 30)
     assert divided.converged
-    monkeypatch.setattr(jumps, "FOLLOWED", np.inf)
+    monkeypatch.setattr(jumps, "LARGEST_UNEVENNESS", np.inf)
     exact, whole = (small.simulate(shaken(4), dt=dt) for dt in (1 / 240, 1 / 30))
     errors = [np.abs(clip.points - exact.points).max() for clip in (divided, whole)]
     assert errors[0] < 0.6 * errors[1]
