@@ -39,7 +39,7 @@ from pliant.engines.blend.fit import SliderFit, fit
 from pliant.engines.blend.interior import fill_parts
 from pliant.engines.blend.jacobian import Jacobian, jacobian_at
 from pliant.engines.blend.learning import LearnedStiffness, learn_stiffness
-from pliant.engines.blend.options import BlendOptions, InteriorMethod, Method, Model, impossible
+from pliant.engines.blend.options import MOST_CORRECTIVES, BlendOptions, InteriorMethod, Method, Model, impossible
 from pliant.engines.blend.pulls import ExternalLoad, Pull, listed, read_load
 from pliant.engines.blend.reference import mean_extent, reference_shape
 from pliant.engines.blend.sliders import RigSliders
@@ -375,7 +375,7 @@ class Blendshapes(Displayed):
         error: float = 2e-3,
         together: int = 2,
         weights: ArrayLike | WeightClip | None = None,
-        most: int = 200,
+        most: int = MOST_CORRECTIVES,
         progress: Callable[[int, int], None] | None = None,
     ) -> LinearRig:
         """Morph targets with which linear blending gives this rig's shapes; see `pliant.engines.blend.correctives`.

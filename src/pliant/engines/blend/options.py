@@ -37,6 +37,7 @@ CombinationKind = Literal["auto", "corrective", "full", "none"]
 MOST_ITERATIONS: dict[Method, int] = {"lbfgs": 1000, "newton": 200, "paper": 60}
 MOST_CONTACT_ITERATIONS = 300
 """Unless others are given."""
+MOST_CORRECTIVES = 200
 LARGE_COUNT, COARSE_COUNT = 50_000, 6_000
 """Vertices from which on a coarse body is solved unless told otherwise, and about how many that has."""
 SHAPES_GROUP = "what to blend"

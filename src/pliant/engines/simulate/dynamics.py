@@ -36,7 +36,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -51,7 +51,7 @@ from pliant.engines.simulate.fibres import Fibres
 from pliant.engines.simulate.multigrid import Preconditioner
 from pliant.engines.simulate.newton import limited
 from pliant.engines.simulate.options import SimulateOptions, StaticOptions, StretchLimit
-from pliant.engines.simulate.stages import Known, Stage, backward, trapezoidal
+from pliant.engines.simulate.stages import Known, Rates, Stage, backward, trapezoidal
 from pliant.engines.simulate.statics import balanced, failure_of, leash_energy
 from pliant.engines.simulate.strain_limits import StrainLimits
 from pliant.engines.simulate.warping import UNSTRAINED, Singles
@@ -115,25 +115,9 @@ class Measured:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class BodyState(Measured):
+class BodyState(Measured, Rates):
     """A moving body at one moment."""
 
-    time: float
-    """Seconds since the beginning."""
-    nodes: Floats
-    """(n, 3)"""
-    velocity: Floats
-    """(free, 3) of the free nodes."""
-    acceleration: Floats
-    """(free, 3) by all forces but those of contact."""
-    strain: Floats
-    """(q, 6) at the quadrature points: xx, yy, zz, yz, xz, xy."""
-    strain_rate: Floats
-    """(q, 6)"""
-    carried: Floats
-    """(n, 3) where the bones alone would carry the nodes."""
-    carried_rate: Floats
-    """(n, 3)"""
     contact: ContactState | None = field(default=None, repr=False)
     """What the next step has to know of this one's contacts."""
 
@@ -453,9 +437,8 @@ class Stepper:
         leashed = leash_energy(body.leash, end.nodes, end.carried)
         pressed = 0.0 if end.in_contact is None else end.in_contact.energy
         kinetic = 0.5 * float(np.einsum("i,ij,ij->", self.mass[:, 0], end.velocity, end.velocity))
-        rates = ("time", "nodes", "velocity", "acceleration", "strain", "strain_rate", "carried", "carried_rate")
         state = BodyState(
-            **{name: getattr(end, name) for name in rates},
+            **{rate.name: getattr(end, rate.name) for rate in fields(Rates)},
             volume=volume,
             energy=body.operator.energy(end.strain - end.contraction.strain) + leashed + end.limit_energy + pressed,
             kinetic=kinetic,

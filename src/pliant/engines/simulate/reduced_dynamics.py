@@ -14,7 +14,7 @@ from pliant.engines.simulate.dynamics import DIAGONAL, GAMMA, Measured, problem_
 from pliant.engines.simulate.modes import SYMMETRIC
 from pliant.engines.simulate.newton import NEWTON_STEPS, TRIALS
 from pliant.engines.simulate.options import SimulateOptions, StretchLimit
-from pliant.engines.simulate.stages import Known, backward, trapezoidal
+from pliant.engines.simulate.stages import Known, Rates, backward, trapezoidal
 from pliant.engines.simulate.statics import failure_of
 from pliant.engines.simulate.strain_limits import far_beyond, limit_walls, stretches_of
 from pliant.engines.simulate.warping import Singles
@@ -29,24 +29,12 @@ SMALL_STEP = 3e-5
 
 
 @dataclass(frozen=True, eq=False)
-class ReducedStage:
-    """A moment's values and rates; what is not described is as in `BodyState`."""
+class ReducedStage(Rates):
+    """Nodes are (3 m,) mass points times the roots of their masses; strains (r,) those of quadrature points, springs
+    and leashes times the roots of their stiffness."""
 
-    time: float
     z: Floats
     """(k,) the modes' coordinates."""
-    nodes: Floats
-    """(3 m,) where the mass points are, times the roots of their masses."""
-    velocity: Floats
-    """(3 m,) the rate of that."""
-    acceleration: Floats
-    """(3 m,)"""
-    strain: Floats
-    """(r,) of quadrature points, springs and leashes, times the roots of their stiffness."""
-    strain_rate: Floats
-    carried: Floats
-    """(3 m,) the position that bones alone would carry to."""
-    carried_rate: Floats
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -114,7 +102,7 @@ class ReducedStepper:
         acceleration = here.moved @ np.linalg.solve(mass, force)
         position = here.position + here.moved @ z
         return ReducedStage(
-            time, z, position, velocity, acceleration, strain, strain_rate, here.position, carried_rate
+            time, position, velocity, acceleration, strain, strain_rate, here.position, carried_rate, z
         )  # fmt: skip
 
     def step(self, before: ReducedState, frames: Frames, frame: int) -> ReducedState:
@@ -145,8 +133,8 @@ class ReducedStepper:
         strain = system.strain + system.strained @ _single(z)
         velocity = (position - x) / g
         ended = ReducedStage(
-            time, z, position, velocity, (velocity - v) / g, strain, (strain - e) / g, system.position,
-            (system.position - c) / g,
+            time, position, velocity, (velocity - v) / g, strain, (strain - e) / g, system.position,
+            (system.position - c) / g, z,
         )  # fmt: skip
         return ended, system, iterations, reached
 

@@ -13,8 +13,6 @@ from pliant.engines.simulate.fibres import Contraction
 if TYPE_CHECKING:
     from pliant.contact.state import ContactState
     from pliant.engines.simulate.contacts import StepContact
-    from pliant.engines.simulate.dynamics import BodyState
-    from pliant.engines.simulate.reduced_dynamics import ReducedStage, ReducedState
 
 BACK = (2**0.5 - 1) / 2
 """What BDF2 weighs the first stage's change with."""
@@ -35,17 +33,31 @@ class Known:
 
 
 @dataclass(frozen=True, eq=False)
-class Stage:
-    """The end of a stage; its fields are those of a `BodyState`."""
+class Rates:
+    """What a stage integrates, and its rates, at one moment."""
 
     time: float
+    """Seconds since the beginning."""
     nodes: Floats
+    """(n, 3)"""
     velocity: Floats
+    """(free, 3) of the free nodes."""
     acceleration: Floats
+    """(free, 3) by all forces but those of contact."""
     strain: Floats
+    """(q, 6) at the quadrature points: xx, yy, zz, yz, xz, xy."""
     strain_rate: Floats
+    """(q, 6)"""
     carried: Floats
+    """(n, 3) where the bones alone would carry the nodes."""
     carried_rate: Floats
+    """(n, 3)"""
+
+
+@dataclass(frozen=True, eq=False)
+class Stage(Rates):
+    """The end of a stage."""
+
     stretch: Floats
     """(q,) J = det F."""
     iterations: int
@@ -64,7 +76,7 @@ class Stage:
         return None if self.in_contact is None else self.in_contact.state
 
 
-def trapezoidal(before: BodyState | ReducedState, g: float) -> Known:
+def trapezoidal(before: Rates, g: float) -> Known:
     """y + g y' of a step's beginning."""
     carried = before.carried + g * before.carried_rate
     x, free = carried.copy(), len(before.velocity)
@@ -73,7 +85,7 @@ def trapezoidal(before: BodyState | ReducedState, g: float) -> Known:
     return Known(x, velocity, before.strain + g * before.strain_rate, carried)
 
 
-def backward(before: BodyState | ReducedState, middle: Stage | ReducedStage) -> Known:
+def backward(before: Rates, middle: Rates) -> Known:
     """BDF2 over a step's beginning and the end of its first stage."""
 
     def ahead(y_0: Floats, y: Floats) -> Floats:

@@ -16,6 +16,7 @@ from pliant.core.clips import WeightClip
 from pliant.core.errors import FileError
 from pliant.core.progress import progress
 from pliant.core.terminal import say, say_json
+from pliant.engines.blend.options import MOST_CORRECTIVES
 from pliant.io.formats import describe
 from pliant.io.output import staged
 from pliant.io.source import find
@@ -42,7 +43,9 @@ def add_commands(commands: Any) -> None:
     parser.add_argument(
         "--together", type=count, help="sliders that may act on the same places at once, 1 to 4 (default: 2)"
     )
-    parser.add_argument("--most", type=count, default=200, help="correctives, at most (default: 200)")
+    parser.add_argument(
+        "--most", type=count, default=MOST_CORRECTIVES, help=f"correctives, at most (default: {MOST_CORRECTIVES})"
+    )
     parser.add_argument("--weights", metavar="FILE", help="a clip or table of sliders instead of the rig's own clip")
     parser.add_argument("--clip", help="name or number of the clip")
     parser.add_argument("--base", help="the rig's base shape: a file, or the name of one of the shapes")
