@@ -1,5 +1,7 @@
 // Products of contact rows, each a point by up to four vertices and weights; the equations are in forces.py.
 #include <algorithm>
+#include <cmath>
+#include <utility>
 #include <vector>
 
 #include "kernel.h"
@@ -16,6 +18,9 @@ struct Points {
 
 constexpr int ACTING_SWEEPS = 8, MAX_SUBSPACE_ITERATIONS = 200;
 constexpr double SUBSPACE_REDUCTION = 1e-6;
+constexpr int MAX_NEWTON_STEPS = 40, BISECTIONS = 30;
+constexpr double NEWTON_SHARE = 1e-2;  // of the resolution: a step that ends Newton's method
+constexpr size_t MAX_DENSE_ROWS = 400;
 
 }  // namespace
 
@@ -104,6 +109,152 @@ static void block(In<double, 2> rows, In<int64_t, 1> place, In<int64_t, 1> chose
     }
 }
 EXPORT(contact_block, block)
+
+namespace {
+
+// The vertices of some rows and their weights there, vertex by vertex: who shares one gives way together.
+struct Sharing {
+    std::vector<int64_t> slot, vertex;                          // of each vertex; and back
+    std::vector<std::vector<std::pair<int64_t, double>>> rows;  // by slot: numbers among the rows, and weights
+
+    Sharing(const Points &points, const std::vector<int64_t> &chosen, int64_t vertices) : slot(vertices, -1) {
+        for (size_t i = 0; i < chosen.size(); ++i)
+            for (int k = 0; k < 4; ++k) {
+                const double weight = points.weights(chosen[i], k);
+                if (weight == 0.0) continue;
+                int64_t &at = slot[points.vertices(chosen[i], k)];
+                if (at < 0) {
+                    at = int64_t(rows.size());
+                    vertex.push_back(points.vertices(chosen[i], k));
+                    rows.emplace_back();
+                }
+                rows[at].emplace_back(int64_t(i), weight);
+            }
+    }
+};
+
+// Solves A x = b for a dense symmetric positive definite A (n, n), of which the lower part is read and overwritten by
+// its Cholesky factor, and b by x. Whether it is definite.
+bool solve_dense(std::vector<double> &A, std::vector<double> &b) {
+    const int64_t n = int64_t(b.size());
+    for (int64_t i = 0; i < n; ++i) {
+        double *row = &A[i * n];
+        for (int64_t j = 0; j <= i; ++j) {
+            const double *other = &A[j * n];
+            double sum = row[j];
+            for (int64_t k = 0; k < j; ++k) sum -= row[k] * other[k];
+            if (j == i) {
+                if (!(sum > 0)) return false;
+                row[i] = std::sqrt(sum);
+            } else
+                row[j] = sum / other[j];
+        }
+        for (int64_t k = 0; k < i; ++k) b[i] -= row[k] * b[k];
+        b[i] /= row[i];
+    }
+    for (int64_t i = n - 1; i >= 0; --i) {
+        b[i] /= A[i * n + i];
+        for (int64_t k = 0; k < i; ++k) b[k] -= A[i * n + k] * b[i];
+    }
+    return true;
+}
+
+}  // namespace
+
+// (k,) the forces λ of some rows alone: (N K⁻¹ Nᵀ + 1/ρ) λ = ahead, K⁻¹ = `softness` (n,). Whether there are any.
+static bool acting_forces(const Points &rows, const In<double, 1> &rho, const In<double, 1> &ahead,
+                          const In<double, 1> &softness, const std::vector<int64_t> &some, std::vector<double> &found) {
+    const size_t n = some.size();
+    const Sharing sharing(rows, some, softness.shape[0]);
+    std::vector<double> S(n * n, 0.0);
+    for (size_t at = 0; at < sharing.rows.size(); ++at)
+        for (const auto &[i, a] : sharing.rows[at])
+            for (const auto &[j, b] : sharing.rows[at])
+                if (j <= i) S[i * n + j] += a * b * softness(sharing.vertex[at]);
+    found.resize(n);
+    for (size_t i = 0; i < n; ++i) {
+        for (size_t j = 0; j <= i; ++j) {
+            double cosine = 0.0;
+            for (int axis = 0; axis < 3 && S[i * n + j] != 0.0; ++axis)
+                cosine += rows.directions(some[i], axis) * rows.directions(some[j], axis);
+            S[i * n + j] *= cosine;
+        }
+        S[i * n + i] += 1 / rho(some[i]);
+        found[i] = ahead(some[i]);
+    }
+    return solve_dense(S, found);
+}
+
+// Forces λ = ρ max(ahead - N u, 0) of contacts on a body whose vertices give way each by itself, to where
+//
+//     E(u) = ½ Σ |u|² / softness + ½ Σ ρ max(ahead - N u, 0)²
+//
+// is least. E is quadratic in pieces: Newton's method with an exact line search ends at the solution. Its step leads to
+// where the rows that are violated now would alone have it.
+// forces: (m,) a guess at first. moved: (n, 3) u. Returns whether it was found; nothing is changed otherwise.
+static bool newton(Points rows, In<double, 1> rho, In<double, 1> ahead, In<double, 1> softness, double enough,
+                   Out<double, 1> forces, Out<double, 2> moved) {
+    const int64_t count = forces.shape[0], size = moved.size();
+    std::vector<double> u(size), d(size), found, violation(count), slope(count);
+    std::vector<int64_t> some, before;
+    const auto spread = [&](int64_t r, double force, std::vector<double> &to) {
+        for (int k = 0; k < 4; ++k) {
+            const int64_t v = rows.vertices(r, k);
+            const double share = rows.weights(r, k) * softness(v) * force;
+            for (int axis = 0; axis < 3; ++axis) to[3 * v + axis] += share * rows.directions(r, axis);
+        }
+    };
+    const auto along = [&](int64_t r, const std::vector<double> &motion) {
+        double sum = 0.0;
+        for (int k = 0; k < 4; ++k)
+            for (int axis = 0; axis < 3; ++axis)
+                sum += rows.weights(r, k) * motion[3 * rows.vertices(r, k) + axis] * rows.directions(r, axis);
+        return sum;
+    };
+    for (int64_t r = 0; r < count; ++r)
+        if (forces(r) != 0.0) spread(r, forces(r), u);
+    double share = 0.0, farthest = INF;
+    for (int step = 0; step <= MAX_NEWTON_STEPS; ++step) {
+        some.clear();
+        for (int64_t r = 0; r < count; ++r) {
+            violation[r] = ahead(r) - along(r, u);
+            if (violation[r] > 0) some.push_back(r);
+        }
+        if ((share == 1.0 && some == before) || share * farthest <= NEWTON_SHARE * enough) {
+            for (int64_t r = 0; r < count; ++r) forces(r) = rho(r) * std::max(violation[r], 0.0);
+            std::copy(u.begin(), u.end(), moved.data);
+            return true;
+        }
+        if (some.size() > MAX_DENSE_ROWS || !acting_forces(rows, rho, ahead, softness, some, found)) return false;
+        std::fill(d.begin(), d.end(), 0.0);
+        for (size_t i = 0; i < some.size(); ++i) spread(some[i], found[i], d);
+        double first = 0.0, second = 0.0;  // E' = first + t second - Σ ρ b max(a - t b, 0) along d, a share t of it
+        farthest = 0.0;
+        for (int64_t i = 0; i < size; ++i) {
+            d[i] -= u[i];
+            if (d[i] == 0.0) continue;
+            first += u[i] * d[i] / softness(i / 3), second += d[i] * d[i] / softness(i / 3);
+            farthest = std::max(farthest, std::abs(d[i]));
+        }
+        for (int64_t r = 0; r < count; ++r) slope[r] = along(r, d);
+        const auto derivative = [&](double t) {
+            double sum = first + t * second;
+            for (int64_t r = 0; r < count; ++r) sum -= rho(r) * slope[r] * std::max(violation[r] - t * slope[r], 0.0);
+            return sum;
+        };
+        double low = 0.0;
+        share = 1.0;
+        if (derivative(1.0) > 1e-9 * std::abs(derivative(0.0)))
+            for (int k = 0; k < BISECTIONS; ++k) {
+                const double middle = 0.5 * (low + share);
+                (derivative(middle) > 0 ? share : low) = middle;
+            }
+        for (int64_t i = 0; i < size; ++i) u[i] += share * d[i];
+        before = some;
+    }
+    return false;
+}
+EXPORT(contact_newton, newton)
 
 // Forces of rows on a body whose vertices give way each by itself, by as much as `softness` (n,) times the force on it: one
 // row after the other, and friction within Coulomb's cone after all contacts (projected Gauss-Seidel). Between the sweeps,

@@ -243,11 +243,14 @@ class LocalContactsStep(ContactStep):
         super().__init__(body, InverseHessian(), rows, d, share)
         self.forces, moved = np.zeros(len(rows)) if guess is None else in_cone(rows, guess), np.zeros_like(d)
         pairs, bounding = rows.friction_pairs
-        sweeps = kernels.contact_sweeps(
-            (rows.vertices, rows.weights, rows.directions), rows.rho, self._ahead, pairs, bounding,
-            rows.friction[pairs[:, 0]], compliance.softness, compliance.resolution, MAX_SWEEPS, self.forces, moved,
-        )  # fmt: skip
-        self.exact, self.rows = sweeps <= MAX_SWEEPS, bounded(rows, self.forces)
+        points, (soft, enough) = (rows.vertices, rows.weights, rows.directions), (compliance.softness, compliance.resolution)
+        if len(pairs) or not kernels.contact_newton(points, rows.rho, self._ahead, soft, enough, self.forces, moved):
+            sweeps = kernels.contact_sweeps(
+                points, rows.rho, self._ahead, pairs, bounding, rows.friction[pairs[:, 0]], soft, enough, MAX_SWEEPS,
+                self.forces, moved,
+            )  # fmt: skip
+            self.exact = sweeps <= MAX_SWEEPS
+        self.rows = bounded(rows, self.forces)
         self.pushing, self._step = self.forces > 0, d + moved
         self.foreseen = rows.violation - rows.along(self._step)
 
