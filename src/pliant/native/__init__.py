@@ -129,11 +129,26 @@ def in_threads(work: Callable[[int, int], T], count: int, least: int) -> list[T]
 
     least: the shortest span worth a thread.
     """
-    shares = 1 if _alone() else max(1, min(4 * CORES, count // least))
+    most = 1 if _alone() else count // least
+    shares = max(1, min(most, CORES if most < UNEVEN_ITEMS * CORES else SPANS * CORES))
     ends = [count * k // shares for k in range(shares + 1)]
     if shares == 1:
         return [work(0, count)]
-    return list(_pool().map(work, ends[:-1], ends[1:]))
+    results: list[Any] = [None] * shares
+    spans = iter(range(shares))
+
+    def some() -> None:
+        for k in spans:
+            results[k] = work(ends[k], ends[k + 1])
+
+    helpers = [_pool().submit(some) for _ in range(min(CORES, shares) - 1)]
+    try:
+        some()
+    finally:
+        for helper in helpers:
+            if not helper.cancel():  # it has begun
+                helper.result()
+    return results
 
 
 def team(count: int, least: int) -> int:
@@ -153,6 +168,8 @@ def limit_threads(count: int) -> None:
 
 
 POOL = "pliant-kernels"
+SPANS, UNEVEN_ITEMS = 4, 16
+"""Spans a core of `in_threads`, in case some take longer, where there are enough items for so many threads a core."""
 THREADS = "PLIANT_NUM_THREADS"
 """The environment variable that says on how many cores kernels run; all that the process may use if it is not set."""
 CORES = (
