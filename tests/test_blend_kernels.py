@@ -62,6 +62,32 @@ def test_energy_and_force(springs: dict[str, np.ndarray], mu: float) -> None:
     np.testing.assert_allclose(gradient, force, atol=1e-12)
 
 
+def test_relaxed_vertices_are_in_balance_and_the_others_stay(springs: dict[str, np.ndarray]) -> None:
+    x, edges, k, r, p = (springs[name] for name in ("x", "edges", "k", "r", "p"))
+    fans, chosen, before, after = kernels.fans(edges, N), np.arange(5, 30), np.empty((N, 3)), np.empty((N, 3))
+    moved = x.copy()
+    for _ in range(4):  # every sweep lowers the energy
+        first = kernels.energy_and_gradient(moved, fans, k, r, p, 0.35, before)
+        kernels.relax(moved, fans, k, r, p, 0.35, chosen, 1, 0.0)
+        assert kernels.energy_and_gradient(moved, fans, k, r, p, 0.35, after) < first
+    kernels.relax(moved, fans, k, r, p, 0.35, chosen, 2000, 1e-13)
+    kernels.energy_and_gradient(moved, fans, k, r, p, 0.35, after)
+    assert np.abs(after[chosen]).max() < 1e-9 * np.abs(before).max()
+    others = np.setdiff1d(np.arange(N), chosen)
+    np.testing.assert_array_equal(moved[others], x[others])
+    unmoved = moved.copy()
+    kernels.relax(moved, fans, k, r, p, 0.35, chosen, 3, np.inf)  # no sweep at all
+    np.testing.assert_array_equal(moved, unmoved)
+
+
+def test_compression(springs: dict[str, np.ndarray]) -> None:
+    x, edges, k, r = (springs[name] for name in ("x", "edges", "k", "r"))
+    pressed = k * np.maximum(r / np.linalg.norm(x[edges[:, 0]] - x[edges[:, 1]], axis=1) - 1, 0)
+    both = edges.ravel()
+    expected = np.bincount(both, np.repeat(pressed, 2), N) / np.bincount(both, np.repeat(k, 2), N)
+    np.testing.assert_allclose(kernels.compression(x, kernels.fans(edges, N), k, r), expected, rtol=1e-12)
+
+
 def test_energy_and_force_with_rotations_of_the_vertices(springs: dict[str, np.ndarray]) -> None:
     x, edges, k, r, v, mu = (*(springs[name] for name in ("x", "edges", "k", "r", "vectors")), 0.35)
     turns = np.ascontiguousarray(rotations.matrix(rotations.exp(np.random.default_rng(1).normal(size=(N, 3)))))
@@ -91,25 +117,25 @@ def test_the_best_rotations_are_polar_factors(springs: dict[str, np.ndarray]) ->
     np.testing.assert_allclose(turns, rotations.polar(covariance), atol=1e-9)
 
 
-def test_vectors_blend_in_the_frame_of_the_base(springs: dict[str, np.ndarray]) -> None:
+def test_what_changes_in_the_frame_of_the_base(springs: dict[str, np.ndarray]) -> None:
     rng = np.random.default_rng(4)
-    edges, shapes = springs["edges"], 4
+    edges = springs["edges"]
     i, j = edges.T
-    points, turns = rng.normal(size=(shapes, N, 3)), rng.normal(size=(shapes, N + 5, 3))
-    turns[0] = turns[2, ::2] = 0
-    moves = rng.random((N + 5, shapes)) < 0.7
+    base, points = rng.normal(size=(2, N, 3))
+    turns = 2 * rng.normal(size=(N + 5, 3))  # some beyond half a turn
+    turns[::2] = 0
     frames = rng.integers(0, N + 5, edges.shape)
-    f, g = frames.T
-    weights, used = np.array([0.3, -0.4, 1.1, 0.0]), np.array([0, 1, 2])
-    base = points[0, i] - points[0, j]
-    local, total = base.copy(), np.zeros_like(base)
-    for s in used:
-        moved = (moves[f, s] | moves[g, s])[:, None]
-        turn = 0.5 * (turns[s, f] + turns[s, g])
-        total += np.where(moved, weights[s] * turn, 0)
-        local += np.where(moved, weights[s] * (rotated(points[s, i] - points[s, j], -turn) - base), 0)
-    found = kernels.blended_edges(points, turns, moves, used, weights, edges, frames)
-    np.testing.assert_allclose(found, rotated(local, total), atol=1e-12)
+    turn = 0.5 * (turns[frames[:, 0]] + turns[frames[:, 1]])
+    assert np.linalg.norm(turn, axis=1).max() > np.pi
+    chosen = np.flatnonzero(rng.random(len(edges)) < 0.7)
+    changes = kernels.local_changes(base, points, turns, edges, frames, chosen)
+    d = base[i] - base[j]
+    expected = rotated(points[i] - points[j], -turn) - d
+    np.testing.assert_allclose(changes, expected[chosen], atol=1e-13)
+    local = d.copy()
+    kernels.add_changes(chosen, changes, -0.4, local)
+    expected = d - 0.4 * np.where(np.isin(np.arange(len(edges)), chosen)[:, None], expected, 0)
+    np.testing.assert_allclose(local, expected, atol=1e-13)
 
 
 def test_turning_and_gathering_vectors(springs: dict[str, np.ndarray]) -> None:
@@ -118,8 +144,8 @@ def test_turning_and_gathering_vectors(springs: dict[str, np.ndarray]) -> None:
     turns = np.random.default_rng(5).normal(size=(N, 3))
     turns[::3], turns[1::3] = 0, 1e-8
     np.testing.assert_allclose(kernels.rotated(x, turns, -1.0), rotated(x, -turns), atol=1e-13)
-    expected = rotated(x[i] - x[j], 0.5 * (turns[i] + turns[j]))
-    np.testing.assert_allclose(kernels.rotated_edges(x, turns, edges), expected, atol=1e-13)
+    expected = rotated(v, 0.5 * (turns[i] + turns[j]))
+    np.testing.assert_allclose(kernels.rotated_edges(v, turns, edges), expected, atol=1e-13)
     gathered = kernels.divergence(v, k, edges, kernels.fans(edges, N))
     np.testing.assert_allclose(gathered, scattered(edges, k[:, None] * v), atol=1e-12)
     v = np.concatenate([v, np.zeros((1, 3))])

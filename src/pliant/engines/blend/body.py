@@ -55,6 +55,8 @@ DIRECTION_STIFFNESS = 0.35
 """μ of the "turned" model: stiffness against a change of direction, relative to that against a change of length."""
 MOST_MEDIAN_STEPS = 1000
 """Steps towards the median of a part's rotations, at most: some tens suffice unless two groups are of equal size."""
+LOCAL_CHANGES_MEMORY = 1 << 29
+"""Bytes of the shapes' differences in the base's frame that are kept; beyond, they are computed anew."""
 ROTATION_BATCH = 4000
 """Vertices of small parts whose common rotations are computed in one batch."""
 
@@ -88,8 +90,9 @@ class PartFrames:
         """Blended points, from the base's frame to the world."""
         rotvecs = np.einsum("s,spk->pk", weights, self.rotvecs)
         centres = np.einsum("s,spk->pk", weights, self.centres)
-        rotated = rotations.rotate(rotations.exp(rotvecs)[self.part], points - self.centres[0][self.part])
-        return np.where(self.free[self.part][:, None], rotated + centres[self.part], points)
+        part = self.part
+        rotated = kernels.rotated(points - self.centres[0].take(part, axis=0), rotvecs.take(part, axis=0), 1.0)
+        return np.where(self.free[part][:, None], rotated + centres.take(part, axis=0), points)
 
 
 def part_frames(points: Floats, part: Ints, fixed: NDArray[np.bool_], quaternions: Floats) -> PartFrames:
@@ -156,12 +159,31 @@ class SpringBody:
         """What the springs' rest vectors are made of."""
         return make_pieces(self.springs, self.triangles, self.points.shape[1])
 
+    def local_changes(self, shape: int) -> tuple[Ints, Floats]:
+        """The pieces that a shape moves or rotates, and how they differ from the base's in its frame (k, 3)."""
+        found = self._local_changes.get(shape)
+        if found is None:
+            points, rotvecs, pieces = self.points[shape], self.all_rotvecs[shape], self.pieces
+            moved = (points != self.points[0]).any(axis=1)
+            moved = np.concatenate([moved, moved[self.triangles].any(axis=1)]) | (rotvecs != 0).any(axis=1)
+            chosen = np.flatnonzero(moved[pieces.frames].any(axis=1))
+            arrays = self.points[0], points, rotvecs, pieces.edges, pieces.frames, chosen
+            found = chosen, kernels.local_changes(*arrays)
+            if sum(changes.nbytes for _, changes in self._local_changes.values()) < LOCAL_CHANGES_MEMORY:
+                self._local_changes[shape] = found
+        return found
+
     @cached_property
-    def moves(self) -> NDArray[np.bool_]:
-        """(n + t, shapes) which vertices and triangles a shape moves or rotates, compared with the base."""
-        moved = (self.points != self.points[0]).any(axis=2)
-        moved = np.concatenate([moved, moved[:, self.triangles].any(axis=2)], axis=1)
-        return np.ascontiguousarray((moved | (self.all_rotvecs != 0).any(axis=2)).T)
+    def _base_pieces(self) -> Floats:
+        """(p, 3) the pieces' vectors in the base."""
+        i, j = self.pieces.edges.T
+        vectors: Floats = self.points[0][i] - self.points[0][j]
+        return vectors
+
+    @cached_property
+    def _local_changes(self) -> dict[int, tuple[Ints, Floats]]:
+        """By shape, as far as `LOCAL_CHANGES_MEMORY` allows."""
+        return {}
 
     @cached_property
     def grounded(self) -> NDArray[np.bool_]:
@@ -184,10 +206,11 @@ class SpringBody:
         """The vectors (p, 3) of the pieces, and those of the springs (q, 3)."""
         last = self.__dict__.get("_vectors")
         if last is None or not np.array_equal(last[0], weights):
-            used, pieces = np.flatnonzero(weights), self.pieces
-            found = kernels.blended_edges(
-                self.points, self.all_rotvecs, self.moves, used, weights, pieces.edges, pieces.frames
-            )
+            pieces = self.pieces
+            local = self._base_pieces.copy()
+            for s in np.flatnonzero(weights[1:]) + 1:
+                kernels.add_changes(*self.local_changes(int(s)), weights[s], local)
+            found = kernels.rotated_edges(local, blended(self.all_rotvecs, weights), pieces.frames)
             last = self.__dict__["_vectors"] = weights.copy(), (found, pieces.gather @ found)
         return last[1]
 
@@ -217,18 +240,23 @@ class SpringBody:
 
     def inverted(self, x: Floats) -> int:
         """Number of inverted tetrahedra at x (n, 3)."""
-        if not len(self.tets):
-            return 0
-        a, b, c, d = (x[self.tets[:, k]] for k in range(4))
-        return int((np.einsum("ij,ij->i", b - a, np.cross(c - a, d - a)) < 0).sum())
+        return kernels.inverted_tets(x, self.tets)
 
     def blended_rotvecs(self, weights: Floats) -> Floats:
         """(n, 3) the blended rotation vectors of the vertices."""
-        return np.einsum("s,snk->nk", weights, self.rotvecs)
+        return blended(self.rotvecs, weights)
 
     def linear(self, weights: Floats) -> Floats:
         """(n, 3) linear blending in the base's frame."""
-        return np.einsum("s,snk->nk", weights, self.points)
+        return blended(self.points, weights)
+
+
+def blended(arrays: Floats, weights: Floats) -> Floats:
+    """(n, 3) the weighted sum of arrays (shapes, n, 3)."""
+    used = np.flatnonzero(weights)
+    if 2 * len(used) > len(weights):
+        return np.einsum("s,snk->nk", weights, arrays)
+    return np.einsum("s,snk->nk", weights[used], arrays[used])
 
 
 def spring_body(
@@ -367,7 +395,7 @@ def _fill(
             short = rotations.log(rotations.shortest(from_reference))
             rotated_by = diffused(kernels.unwrapped_near(short, rotvecs[s] - rotvecs[reference]))
         growth = diffused(log_growth(points[reference], points[s], groups["structure"])[:, None])[:, 0]
-        vectors = kernels.rotated_edges(origin, rotated_by, springs.edges)
+        vectors = kernels.rotated_edges(origin[i] - origin[j], rotated_by, springs.edges)
         vectors *= np.exp(0.5 * (growth[i] + growth[j]))[:, None]
         right = kernels.divergence(vectors, springs.stiffness, springs.edges, network.fans)
         all_points[s] += network.solve(right - network.L @ all_points[s])

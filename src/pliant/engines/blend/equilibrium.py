@@ -13,9 +13,11 @@ H is in `pliant.engines.blend.stiffness`:
 
 All are told by how far, as a length, the farthest vertex may be from where it is at equilibrium. Newton's step is that
 distance, up to its square. With rest directions H is between about μ L and L, so the steps of L-BFGS are about as long.
-Without, and where many springs are compressed, H may be far softer, and L-BFGS ends with Newton's step, found by
-conjugate gradients that its own history preconditions: see `newton_step`. Where those are slow, ``"newton"`` takes
-over. Where the energy has several minima, it is the distance from the one that Newton's method leads to from there.
+Where the springs of a few vertices are compressed, as in a crease, H is softer: there the vertices are moved to their
+equilibrium one by one, before and after. Without rest directions, and where many springs are compressed, H may be far
+softer, and L-BFGS ends with Newton's step, found by conjugate gradients that its own history preconditions: see
+`newton_step`. Where those are slow, ``"newton"`` takes over. Where the energy has several minima, it is the distance
+from the one that Newton's method leads to from there.
 
 Fixed vertices are not unknowns.
 """
@@ -52,6 +54,10 @@ USUAL_CURVATURE = 0.6
 """Curvature along ``L⁻¹ g``, over that of L, where springs have rest directions."""
 COMPRESSED, COMPRESSED_SHARE, SAMPLED_SPRINGS = 0.1, 0.05, 4000
 """Compression of springs, and the share of such springs among a sample, above which H is soft."""
+SPOT_COMPRESSION = 0.1
+"""Mean compression of a vertex's springs above which H is soft there, though not on the whole."""
+SPOT_SWEEPS, SPOT_TOLERANCE = 20, 0.1
+"""Sweeps over the vertices of such spots, at most, and the step that ends them, over the tolerance."""
 SOFT_TOLERANCE = 1e-3
 """Largest step, over the size, that is taken for the distance to equilibrium where H is soft: farther, H is another."""
 LEAST_PRODUCTS = 6
@@ -128,7 +134,7 @@ class Network:
     def known(self) -> tuple[Ints, Any]:
         """The vertices not solved for, and their columns of the Laplacian."""
         known = np.setdiff1d(np.arange(self.count), self.unknown)
-        return known, self.L[:, known]
+        return known, self.L[:, known].tocsc()
 
     @cached_property
     def factor(self) -> Factorization | None:
@@ -186,9 +192,31 @@ class Objective:
             return True
         every = max(1, len(self.network.springs) // SAMPLED_SPRINGS)
         i, j = self.network.springs.edges[::every].T
-        length = np.linalg.norm(x[i] - x[j], axis=1)
-        compressed = np.count_nonzero(self.rest.lengths[::every] > (1 + COMPRESSED) * length)
-        return bool(compressed > COMPRESSED_SHARE * len(length))
+        d = x.take(i, axis=0) - x.take(j, axis=0)
+        r = self.rest.lengths[::every]
+        compressed = np.count_nonzero(r * r > (1 + COMPRESSED) ** 2 * np.einsum("ij,ij->i", d, d))
+        return bool(compressed > COMPRESSED_SHARE * len(d))
+
+    def soft_spots(self, x: Floats) -> Ints:
+        """The vertices at and next to which springs are much compressed, so that H may be soft there."""
+        network = self.network
+        if not self.directed or self.force is not None:
+            return np.zeros(0, np.int64)
+        start, other, _ = network.fans
+        pressed = kernels.compression(x, network.fans, network.springs.stiffness, self.rest.lengths) > SPOT_COMPRESSION
+        around = [other[start[i] : start[i + 1]] for i in np.flatnonzero(pressed)]
+        spots = np.unique(np.concatenate([np.flatnonzero(pressed), *around]))
+        return spots[~network.fixed[spots]]
+
+    def relaxed(self, x: Floats, spots: Ints, tolerance: float) -> Floats:
+        """(n, 3) x with the vertices of soft spots at equilibrium among the others, by nonlinear Gauss–Seidel."""
+        network, rest = self.network, self.rest
+        if not len(spots) or not isinstance(rest, Rest):
+            return x
+        moved = x.copy()
+        arrays = network.fans, network.springs.stiffness, rest.lengths, rest.directions, rest.direction_stiffness
+        kernels.relax(moved, *arrays, spots, SPOT_SWEEPS, SPOT_TOLERANCE * tolerance)
+        return moved
 
     def product(self, x: Floats, gradient: Floats, p: Floats) -> Floats:
         """(n, 3) H p at x, where the gradient is `gradient`: by a difference (`DIFFERENCE_MOTION`)."""
@@ -250,6 +278,12 @@ class _Iterate:
     def largest_force(self) -> float:
         return float(np.abs(self.gradient).max(initial=0))
 
+    def move(self, x: Floats) -> None:
+        """Go on from another shape."""
+        self.x, self.energy = x, self.objective.evaluate(x, self.gradient)
+        if self.watch is not None:
+            self.watch(x, self.energy)
+
     def search(self, direction: Floats, slope: float, shortest: float = 1e-10) -> float:
         """Move along a direction until the energy falls; the step's length, 0 if it never does."""
         before, step = self.gradient.copy(), 1.0
@@ -289,9 +323,10 @@ def lbfgs(
     tolerance: distance from equilibrium, a length. reference: a force that the residual is relative to. watch: called
     with x and E.
     """
-    at = _Iterate(objective, x, reference, watch)
-    steps: Steps = []
     soft = objective.is_soft(x)
+    spots = objective.soft_spots(x)
+    at = _Iterate(objective, objective.relaxed(x, spots, tolerance), reference, watch)
+    steps: Steps = []
     if soft:
         tolerance = min(tolerance, SOFT_TOLERANCE * _size(x))
     while at.count < iterations:
@@ -305,6 +340,12 @@ def lbfgs(
         reach = farthest(direction)
         share = 0.0 if soft else STEP_SHARE if steps else SURE_SHARE * objective.softness
         if reach <= max(share * tolerance, at.rounding):
+            if at.count and len(spots):
+                y = objective.relaxed(at.x, spots, tolerance)
+                moved = farthest(y - at.x)
+                at.move(y)
+                if moved > max(STEP_SHARE * tolerance, at.rounding):
+                    continue
             return at.outcome(True)
         if soft and reach <= tolerance:
             found = newton_step(objective, at.x, at.gradient, steps, min(MOST_PRODUCTS, iterations - at.count))

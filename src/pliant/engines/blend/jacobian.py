@@ -34,7 +34,7 @@ from pliant.core.errors import InputError, PliantWarning
 from pliant.core.topology import Floats, Ints
 from pliant.core.values import Displayed, as_array
 from pliant.engines.blend import kernels
-from pliant.engines.blend.body import SpringBody
+from pliant.engines.blend.body import SpringBody, blended
 from pliant.engines.blend.equilibrium import Network, SolveOptions
 from pliant.engines.blend.pressed import ContactStiffness, pressed
 from pliant.engines.blend.pulls import ExternalLoad
@@ -205,7 +205,7 @@ class FreeDerivative(Derivative):
             return -(springs.stiffness * by_length)[:, None] * self._along
         pieces, (parts, vectors) = body.pieces, body.blended_pieces(self.weights)
         changes = pieces.gather @ kernels.edge_changes(
-            body.points, body.all_rotvecs, body.moves, s, pieces.edges, pieces.frames, self._blended, parts
+            *body.local_changes(s), body.all_rotvecs[s], self._blended, pieces.frames, parts
         )
         return kernels.rest_forces(springs.edges, self.x, vectors, changes, springs.stiffness, rest.direction_stiffness)
 
@@ -218,7 +218,7 @@ class FreeDerivative(Derivative):
     @cached_property
     def _blended(self) -> Floats:
         """(n + t, 3) the blended rotation vectors of vertices and triangles."""
-        return np.einsum("s,smk->mk", self.weights, self.body.all_rotvecs)
+        return blended(self.body.all_rotvecs, self.weights)
 
     # From the unknown vertices to the world
 

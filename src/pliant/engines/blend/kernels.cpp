@@ -9,14 +9,10 @@ namespace {
 
 constexpr double PI = 3.141592653589793;
 
-// Matrix i of an (n, 3, 3) table, and row (s, i) of an (s, n, 3) one.
+// Matrix i of an (n, 3, 3) table.
 Mat3 matrix(const In<double, 3> &table, int64_t i) {
     const double *m = &table(i, 0, 0);
     return {{{m[0], m[1], m[2]}, {m[3], m[4], m[5]}, {m[6], m[7], m[8]}}};
-}
-Vec3 vector(const In<double, 3> &table, int64_t s, int64_t i) {
-    const double *v = &table(s, i, 0);
-    return {v[0], v[1], v[2]};
 }
 
 void fans(In<int64_t, 2> edges, Out<int64_t, 1> start, Out<int64_t, 1> other, Out<int64_t, 1> spring) {
@@ -55,6 +51,75 @@ void energy_and_gradient(In<double, 2> x, Fans fans, In<double, 1> k, In<double,
         }
         store(gradient, i, g);
         share(i) = e;
+    }
+}
+
+void compression(In<double, 2> x, Fans fans, In<double, 1> k, In<double, 1> r, Out<double, 1> share, int64_t begin,
+                 int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+        const Vec3 xi = row3(x, i);
+        double compressed = 0.0, total = SMALLEST;
+        for (int64_t at = fans.start(i); at < fans.start(i + 1); ++at) {
+            const int64_t q = fans.spring(at);
+            const double length = std::max(norm(xi - row3(x, fans.other(at))), SMALLEST);
+            compressed += k(q) * larger(r(q) / length - 1, 0.0);
+            total += k(q);
+        }
+        share(i) = compressed / total;
+    }
+}
+
+// The energy of one vertex's springs where it is at xi; and its derivatives, if asked for.
+double energy_around(const In<double, 2> &x, const Fans &fans, const In<double, 1> &k, const In<double, 1> &r,
+                     const In<double, 2> &p, double mu, int64_t i, Vec3 xi, Vec3 *gradient, Mat3 *hessian) {
+    double energy = 0.0;
+    for (int64_t at = fans.start(i); at < fans.start(i + 1); ++at) {
+        const int64_t q = fans.spring(at);
+        const Vec3 d = xi - row3(x, fans.other(at)), along = row3(p, q), across = d - dot(d, along) * along;
+        const double length = std::max(norm(d), SMALLEST), stretch = length - r(q), f = stretch / length;
+        energy += 0.5 * k(q) * (stretch * stretch + mu * dot(across, across));
+        if (!gradient) continue;
+        *gradient = *gradient + k(q) * (f * d + mu * across);
+        const Vec3 u = d / length;
+        for (int a = 0; a < 3; ++a)
+            for (int b = 0; b <= a; ++b)
+                (*hessian)[a][b] += k(q) * ((1 - f) * u[a] * u[b] - mu * along[a] * along[b] + (a == b ? f + mu : 0.0));
+    }
+    return energy;
+}
+
+// -H⁻¹ g of a symmetric H by its lower triangle; as of a multiple of 1 where H is not clearly positive definite.
+Vec3 descent(const Mat3 &h, Vec3 g) {
+    const double trace = h[0][0] + h[1][1] + h[2][2], least = 1e-2 * std::abs(trace);
+    const double l00 = h[0][0], l10 = h[1][0] / l00, l20 = h[2][0] / l00;
+    const double d1 = h[1][1] - l10 * h[1][0], l21 = (h[2][1] - l20 * h[1][0]) / d1;
+    const double d2 = h[2][2] - l20 * h[2][0] - l21 * l21 * d1;
+    if (!(l00 > least && d1 > least && d2 > least)) return (-1 / (std::abs(trace) + SMALLEST)) * g;
+    const double y1 = g.y - l10 * g.x, y2 = g.z - l20 * g.x - l21 * y1;
+    const double z = y2 / d2, y = y1 / d1 - l21 * z;
+    return {-(g.x / l00 - l10 * y - l20 * z), -y, -z};
+}
+
+void relax(Out<double, 2> x, Fans fans, In<double, 1> k, In<double, 1> r, In<double, 2> p, double mu, Indices chosen,
+           int64_t sweeps, double least) {
+    constexpr int HALVINGS = 8;
+    for (double largest = INF; sweeps > 0 && largest > least; --sweeps) {
+        largest = 0.0;
+        for (int64_t at = 0; at < chosen.shape[0]; ++at) {
+            const int64_t i = chosen(at);
+            const Vec3 xi = row3(x, i);
+            Vec3 g = {0.0, 0.0, 0.0};
+            Mat3 h = {};
+            const double before = energy_around(x, fans, k, r, p, mu, i, xi, &g, &h);
+            Vec3 step = descent(h, g);
+            int halvings = 0;
+            while (!(energy_around(x, fans, k, r, p, mu, i, xi + step, nullptr, nullptr) <= before) &&
+                   ++halvings < HALVINGS)
+                step = 0.5 * step;
+            if (halvings == HALVINGS) continue;
+            store(x, i, xi + step);
+            largest = std::max(largest, norm(step));
+        }
     }
 }
 
@@ -109,35 +174,80 @@ Mat3 rotation(Vec3 v) {
              {b * v.x * v.z - a * v.y, b * v.y * v.z + a * v.x, c + b * v.z * v.z}}};
 }
 
-// The vector v rotated by a rotation vector (Rodrigues).
-[[gnu::always_inline]] inline Vec3 rotated(Vec3 v, Vec3 rotvec) {
-    const double angle2 = dot(rotvec, rotvec);
-    double s, t, cosine;
-    if (angle2 < 1e-14) {
-        s = 1 - angle2 / 6, t = 0.5 - angle2 / 24, cosine = 1 - angle2 / 2;
-    } else {
-        const double angle = std::sqrt(angle2);
-        cosine = std::cos(angle);
-        s = std::sin(angle) / angle, t = (1 - cosine) / angle2;
-    }
-    return cosine * v + s * cross(rotvec, v) + (t * dot(rotvec, v)) * rotvec;
+// Σ (-y)^k / (2k + first)!: for first = 0 cos √y, for first = 1 sin √y / √y. To rounding where y < LARGEST_SQUARE.
+template <int first>
+[[gnu::always_inline]] inline double series(double y) {
+    constexpr int TERMS = 12;
+    struct Coefficients {
+        double of[TERMS];
+        constexpr Coefficients() : of{1.0} {
+            for (int k = 1; k < TERMS; ++k) of[k] = -of[k - 1] / ((2 * k + first) * (2 * k + first - 1));
+        }
+    };
+    constexpr Coefficients c;
+    const double y2 = y * y;
+    double even = c.of[TERMS - 2], odd = c.of[TERMS - 1];
+#pragma GCC unroll 12
+    for (int k = TERMS - 4; k >= 0; k -= 2) even = even * y2 + c.of[k], odd = odd * y2 + c.of[k + 1];
+    return even + odd * y;
+}
+constexpr double LARGEST_SQUARE = 2.6;  // of half an angle: rotations by up to 184°
+
+// The vector v rotated by a rotation vector ω, from the cosine of half its angle and the sine over it.
+[[gnu::always_inline]] inline Vec3 rotated(Vec3 v, Vec3 rotvec, double cosine, double sine) {
+    const Vec3 axis = (0.5 * sine) * rotvec, twice = 2.0 * cross(axis, v);
+    return v + cosine * twice + cross(axis, twice);
 }
 
-void blended_edges(In<double, 3> points, In<double, 3> rotvecs, In<bool, 2> moves, Indices used, In<double, 1> weights,
-                   In<int64_t, 2> edges, In<int64_t, 2> frames, Out<double, 2> blended, int64_t begin, int64_t end) {
-    for (int64_t q = begin; q < end; ++q) {
-        const int64_t i = edges(q, 0), j = edges(q, 1), f = frames(q, 0), g = frames(q, 1);
-        const Vec3 base = vector(points, 0, i) - vector(points, 0, j);
-        Vec3 total = {0.0, 0.0, 0.0}, local = base;
-        for (int64_t u = 0; u < used.shape[0]; ++u) {
-            const int64_t s = used(u);
-            if (!(moves(f, s) || moves(g, s))) continue;
-            const Vec3 rotvec = 0.5 * (vector(rotvecs, s, f) + vector(rotvecs, s, g));
-            total = total + weights(s) * rotvec;
-            local = local + weights(s) * (rotated(vector(points, s, i) - vector(points, s, j), -rotvec) - base);
-        }
-        store(blended, q, rotated(local, total));
+// The vector v rotated by a rotation vector.
+inline Vec3 rotated(Vec3 v, Vec3 rotvec) {
+    const double half = 0.5 * norm(rotvec);
+    return rotated(v, rotvec, std::cos(half), half < 1e-8 ? 1.0 : std::sin(half) / half);
+}
+
+// Calls store(i, v(i) rotated by rotvec(i)) for i from begin to end, several at once.
+template <class Vectors, class Rotvecs, class Store>
+[[gnu::always_inline]] inline void rotate_all(int64_t begin, int64_t end, Vectors v, Rotvecs rotvec, Store store) {
+    constexpr int64_t BLOCK = 64;
+    Vec3 w[BLOCK];
+    double square[BLOCK] = {}, cosine[BLOCK], sine[BLOCK];
+    for (; begin < end; begin += BLOCK) {
+        const int64_t count = std::min(BLOCK, end - begin);
+        for (int64_t i = 0; i < count; ++i) w[i] = rotvec(begin + i), square[i] = 0.25 * dot(w[i], w[i]);
+        for (int64_t i = 0; i < BLOCK; ++i) cosine[i] = series<0>(square[i]);
+        for (int64_t i = 0; i < BLOCK; ++i) sine[i] = series<1>(square[i]);
+        for (int64_t i = 0; i < count; ++i)
+            store(begin + i, square[i] < LARGEST_SQUARE ? rotated(v(begin + i), w[i], cosine[i], sine[i])
+                                                        : rotated(v(begin + i), w[i]));
     }
+}
+
+// The mean rotation vector of an edge's two frames.
+Vec3 mean_rotvec(const In<double, 2> &rotvecs, const In<int64_t, 2> &frames, int64_t q) {
+    return 0.5 * (row3(rotvecs, frames(q, 0)) + row3(rotvecs, frames(q, 1)));
+}
+Vec3 edge(const In<double, 2> &points, const In<int64_t, 2> &edges, int64_t q) {
+    return row3(points, edges(q, 0)) - row3(points, edges(q, 1));
+}
+
+void local_changes(In<double, 2> base, In<double, 2> points, In<double, 2> rotvecs, In<int64_t, 2> edges,
+                   In<int64_t, 2> frames, Indices chosen, Out<double, 2> changes, int64_t begin, int64_t end) {
+    rotate_all(begin, end, [&](int64_t at) { return edge(points, edges, chosen(at)); },
+               [&](int64_t at) { return -mean_rotvec(rotvecs, frames, chosen(at)); },
+               [&](int64_t at, Vec3 v) { store(changes, at, v - edge(base, edges, chosen(at))); });
+}
+
+void add_changes(Indices chosen, In<double, 2> changes, double weight, Out<double, 2> vectors, int64_t begin,
+                 int64_t end) {
+    for (int64_t at = begin; at < end; ++at)
+        store(vectors, chosen(at), row3(vectors, chosen(at)) + weight * row3(changes, at));
+}
+
+void rotated_edges(In<double, 2> vectors, In<double, 2> rotvecs, In<int64_t, 2> frames, Out<double, 2> out,
+                   int64_t begin, int64_t end) {
+    rotate_all(begin, end, [&](int64_t q) { return row3(vectors, q); },
+               [&](int64_t q) { return mean_rotvec(rotvecs, frames, q); },
+               [&](int64_t q, Vec3 v) { store(out, q, v); });
 }
 
 // J(ω) δ, J the left Jacobian of a rotation vector ω: the rotation by which exp(ω) rotates on when ω changes by δ.
@@ -150,20 +260,13 @@ Vec3 left_jacobian(Vec3 rotvec, Vec3 change) {
     return change + first * once + second * cross(rotvec, once);
 }
 
-void edge_changes(In<double, 3> points, In<double, 3> rotvecs, In<bool, 2> moves, int64_t s, In<int64_t, 2> edges,
-                  In<int64_t, 2> frames, In<double, 2> blended, In<double, 2> vectors, Out<double, 2> changes,
-                  int64_t begin, int64_t end) {
-    for (int64_t q = begin; q < end; ++q) {
-        const int64_t i = edges(q, 0), j = edges(q, 1), f = frames(q, 0), g = frames(q, 1);
-        Vec3 change = {0.0, 0.0, 0.0};
-        if (moves(f, s) || moves(g, s)) {
-            const Vec3 own = 0.5 * (vector(rotvecs, s, f) + vector(rotvecs, s, g));
-            const Vec3 total = 0.5 * (row3(blended, f) + row3(blended, g));
-            const Vec3 base = vector(points, 0, i) - vector(points, 0, j);
-            const Vec3 local = rotated(vector(points, s, i) - vector(points, s, j), -own) - base;
-            change = rotated(local, total) + cross(left_jacobian(total, own), row3(vectors, q));
-        }
-        store(changes, q, change);
+void edge_changes(Indices chosen, In<double, 2> local, In<double, 2> own, In<double, 2> blended, In<int64_t, 2> frames,
+                  In<double, 2> vectors, Out<double, 2> changes, int64_t begin, int64_t end) {
+    for (int64_t at = begin; at < end; ++at) {
+        const int64_t q = chosen(at);
+        const Vec3 total = mean_rotvec(blended, frames, q);
+        const Vec3 turning = left_jacobian(total, mean_rotvec(own, frames, q));
+        store(changes, q, rotated(row3(local, at), total) + cross(turning, row3(vectors, q)));
     }
 }
 
@@ -187,17 +290,10 @@ void lengths_and_directions(In<double, 2> vectors, Out<double, 1> lengths, Out<d
     }
 }
 
-void rotated_edges(In<double, 2> points, In<double, 2> rotvecs, In<int64_t, 2> edges, Out<double, 2> vectors,
-                  int64_t begin, int64_t end) {
-    for (int64_t q = begin; q < end; ++q) {
-        const int64_t i = edges(q, 0), j = edges(q, 1);
-        store(vectors, q, rotated(row3(points, i) - row3(points, j), 0.5 * (row3(rotvecs, i) + row3(rotvecs, j))));
-    }
-}
-
 void rotated_vectors(In<double, 2> vectors, In<double, 2> rotvecs, double sign, Out<double, 2> out, int64_t begin,
-                    int64_t end) {
-    for (int64_t i = begin; i < end; ++i) store(out, i, rotated(row3(vectors, i), sign * row3(rotvecs, i)));
+                     int64_t end) {
+    rotate_all(begin, end, [&](int64_t i) { return row3(vectors, i); },
+               [&](int64_t i) { return sign * row3(rotvecs, i); }, [&](int64_t i, Vec3 v) { store(out, i, v); });
 }
 
 void divergence(In<double, 2> vectors, In<double, 1> k, In<int64_t, 2> edges, Indices start, Indices spring,
@@ -210,6 +306,16 @@ void divergence(In<double, 2> vectors, In<double, 1> k, In<int64_t, 2> edges, In
         }
         store(out, i, sum);
     }
+}
+
+int64_t inverted_tets(In<double, 2> x, In<int64_t, 2> tets) {
+    int64_t count = 0;
+    for (int64_t t = 0; t < tets.shape[0]; ++t) {
+        const Vec3 a = row3(x, tets(t, 0));
+        const Vec3 b = row3(x, tets(t, 1)) - a, c = row3(x, tets(t, 2)) - a, d = row3(x, tets(t, 3)) - a;
+        count += dot(b, cross(c, d)) < 0;
+    }
+    return count;
 }
 
 struct Rotation {
@@ -253,13 +359,17 @@ void unwrap(Indices order, Indices parent, In<double, 2> rotvecs, Out<double, 2>
 
 EXPORT(springs_fans, fans)
 EXPORT(springs_energy_and_gradient, energy_and_gradient)
+EXPORT(springs_compression, compression)
+EXPORT(springs_relax, relax)
 EXPORT(springs_fit_rotations, fit_rotations)
 EXPORT(springs_corotated_energy_and_gradient, corotated_energy_and_gradient)
-EXPORT(springs_blended_edges, blended_edges)
+EXPORT(springs_local_changes, local_changes)
+EXPORT(springs_add_changes, add_changes)
 EXPORT(springs_edge_changes, edge_changes)
 EXPORT(springs_rest_forces, rest_forces)
 EXPORT(springs_lengths_and_directions, lengths_and_directions)
 EXPORT(springs_rotated_edges, rotated_edges)
 EXPORT(springs_rotated_vectors, rotated_vectors)
 EXPORT(springs_divergence, divergence)
+EXPORT(springs_inverted_tets, inverted_tets)
 EXPORT(springs_unwrap, unwrap)

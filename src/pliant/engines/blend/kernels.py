@@ -7,12 +7,11 @@ and the result does not depend on their number.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pliant.core.topology import Floats, Ints
 from pliant.native import in_threads, kernels as native
 
-BLOCK, SPRINGS = 2048, 8192
+BLOCK, SPRINGS = 2048, 16384
 """The smallest number of vertices, or of springs, for which another thread pays."""
 
 Fans = tuple[Ints, Ints, Ints]
@@ -37,6 +36,23 @@ def energy_and_gradient(x: Floats, fans: Fans, k: Floats, r: Floats, p: Floats, 
     return 0.25 * float(share.sum())
 
 
+def compression(x: Floats, fans: Fans, k: Floats, r: Floats) -> Floats:
+    """(n,) Σ k max(r/l - 1, 0) over Σ k, of the springs at each vertex."""
+    share = np.empty(len(x))
+    in_threads(lambda a, b: native.springs_compression(x, fans, k, r, share, a, b), len(x), BLOCK)
+    return share
+
+
+def relax(
+    x: Floats, fans: Fans, k: Floats, r: Floats, p: Floats, mu: float, chosen: Ints, sweeps: int, least: float
+) -> None:
+    """Move the chosen vertices of x in turn, each by Newton's step in the energy of its own springs, if that falls.
+
+    The arguments are those of `energy_and_gradient`. At most so many sweeps, or until none moves by more than `least`.
+    """
+    native.springs_relax(x, fans, k, r, p, mu, chosen, sweeps, least)
+
+
 def fit_rotations(x: Floats, fans: Fans, edges: Ints, k: Floats, v: Floats, rotations: Floats) -> None:
     """Fit `rotations` (n, 3, 3): those that take the vectors v (q, 3) of each vertex's springs nearest to those of x.
 
@@ -56,33 +72,37 @@ def corotated_energy_and_gradient(
     return 0.25 * float(share.sum())
 
 
-def blended_edges(
-    points: Floats, rotvecs: Floats, moves: NDArray[np.bool_], used: Ints, weights: Floats, edges: Ints, frames: Ints
-) -> Floats:
-    """(e, 3) vectors of edges: rotated back to the base in every shape, blended, rotated by the blended rotation.
+def local_changes(base: Floats, points: Floats, rotvecs: Floats, edges: Ints, frames: Ints, chosen: Ints) -> Floats:
+    """(k, 3) how the chosen edges of `points`, rotated back to the base, differ from those of the base (n, 3).
 
-    points (s, n, 3); rotvecs (s, m, 3) rotation vectors of m frames from the base. An edge rotates by the mean vector
-    of its two frames (e, 2), which reproduces it exactly at a shape's own weight. moves (m, s): the frames that a shape
-    moves or rotates; the others are as in the base. used: the shapes of nonzero weight; with the base's, the weights'
-    sum is 1.
+    An edge (e, 2) rotates by the mean rotation vector, of (m, 3), of its two frames (e, 2).
     """
-    vectors = np.empty((len(edges), 3))
-    given = points, rotvecs, moves, used, weights, edges, frames, vectors
-    in_threads(lambda a, b: native.springs_blended_edges(given, a, b), len(edges), SPRINGS)
-    return vectors
+    changes = np.empty((len(chosen), 3))
+    given = base, points, rotvecs, edges, frames, chosen, changes
+    in_threads(lambda a, b: native.springs_local_changes(given, a, b), len(chosen), SPRINGS)
+    return changes
 
 
-def edge_changes(
-    points: Floats, rotvecs: Floats, moves: NDArray[np.bool_], shape: int, edges: Ints, frames: Ints, blended: Floats,
-    vectors: Floats,
-) -> Floats:  # fmt: skip
-    """(e, 3) how the vectors of `blended_edges` change with the weight of a shape.
+def add_changes(chosen: Ints, changes: Floats, weight: float, vectors: Floats) -> None:
+    """Add to the chosen vectors (e, 3) their weighted changes (k, 3)."""
+    in_threads(lambda a, b: native.springs_add_changes(chosen, changes, weight, vectors, a, b), len(chosen), SPRINGS)
 
-    The arguments are those; vectors: its result; blended: (m, 3) blended rotation vectors.
+
+def rotated_edges(vectors: Floats, rotvecs: Floats, frames: Ints) -> Floats:
+    """(e, 3) each vector rotated by the mean rotation vector, of (m, 3), of its two frames (e, 2)."""
+    out = np.empty(vectors.shape)
+    in_threads(lambda a, b: native.springs_rotated_edges(vectors, rotvecs, frames, out, a, b), len(out), SPRINGS)
+    return out
+
+
+def edge_changes(chosen: Ints, local: Floats, own: Floats, blended: Floats, frames: Ints, vectors: Floats) -> Floats:
+    """(e, 3) how blended vectors (e, 3), rotated by `blended` (m, 3), change with the weight of a shape.
+
+    local: (k, 3) the `local_changes` of its chosen edges; own: (m, 3) the shape's rotation vectors.
     """
-    changes = np.empty((len(edges), 3))
-    given = points, rotvecs, moves, shape, edges, frames, blended, vectors, changes
-    in_threads(lambda a, b: native.springs_edge_changes(given, a, b), len(edges), SPRINGS)
+    changes = np.zeros(vectors.shape)
+    given = chosen, local, own, blended, frames, vectors, changes
+    in_threads(lambda a, b: native.springs_edge_changes(given, a, b), len(chosen), SPRINGS)
     return changes
 
 
@@ -101,13 +121,6 @@ def lengths_and_directions(vectors: Floats) -> tuple[Floats, Floats]:
     return lengths, directions
 
 
-def rotated_edges(points: Floats, rotvecs: Floats, edges: Ints) -> Floats:
-    """(q, 3) each spring's vector between `points`, rotated by the mean rotation vector of its ends."""
-    vectors = np.empty((len(edges), 3))
-    in_threads(lambda a, b: native.springs_rotated_edges(points, rotvecs, edges, vectors, a, b), len(edges), SPRINGS)
-    return vectors
-
-
 def rotated(vectors: Floats, rotvecs: Floats, sign: float) -> Floats:
     """(n, 3) each vector rotated by `sign` times its rotation vector."""
     out = np.empty(vectors.shape)
@@ -121,6 +134,11 @@ def divergence(vectors: Floats, k: Floats, edges: Ints, fans: Fans) -> Floats:
     out = np.empty((len(start) - 1, 3))
     in_threads(lambda a, b: native.springs_divergence(vectors, k, edges, start, spring, out, a, b), len(out), BLOCK)
     return out
+
+
+def inverted_tets(x: Floats, tets: Ints) -> int:
+    """Number of tetrahedra (t, 4) of negative volume at x (n, 3)."""
+    return int(native.springs_inverted_tets(x, tets))
 
 
 def unwrap(order: Ints, parent: Ints, rotvecs: Floats) -> Floats:

@@ -13,7 +13,7 @@ there the rotations of triangles, which fit together less, would carry a lip's m
 rotated by their ends' rotations.
 
 Each of these is linear in *pieces*: vectors between two vertices, each blended in a frame, that of a triangle or the
-mean of two vertices' (`pliant.engines.blend.kernels.blended_edges`). At a shape's own weight every piece is as there.
+mean of two vertices' (`SpringBody.blended_pieces`). At a shape's own weight every piece is as there.
 """
 
 from __future__ import annotations

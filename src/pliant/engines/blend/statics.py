@@ -137,7 +137,7 @@ class StaticSolver:
         options = SolveOptions(accuracy=max(accuracy, KNOT_ACCURACY), iterations=iterations)
 
         def solve(w: Floats, x: Floats) -> Floats:
-            return self.outcome(self.body.network, w, x, self.body.rest(w), None, options).x
+            return self.outcome(self.body.network, w, x, self.body.rest(w), None, options, reference=0.0).x
 
         return solve
 
@@ -180,15 +180,19 @@ class StaticSolver:
         rest: Rest | CorotatedRest,
         force: Floats | None,
         options: SolveOptions,
+        reference: float | None = None,
     ) -> Outcome:
-        """The equilibrium of a network from the start x, under an external force (n, 3)."""
+        """The equilibrium of a network from the start x, under an external force (n, 3).
+
+        reference: a force that the residual is relative to, that of linear blending if not given.
+        """
         solver = {"lbfgs": lbfgs, "newton": newton, "paper": paper_newton}[options.method]
         return solver(
             Objective(network, rest, force),
             x,
             tolerance=options.accuracy * self.body.size,
             iterations=options.iterations or MOST_ITERATIONS[options.method],
-            reference=self._linear_force(network, w, rest),
+            reference=self._linear_force(network, w, rest) if reference is None else reference,
             watch=options.watch,
         )
 
