@@ -23,6 +23,7 @@ centre of a cell's nodes stands for it. Regions are made alike, of larger cubes.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -134,16 +135,16 @@ class Rigidity(Value):
     def energy(self, X: Floats) -> float:
         """Of a state (c + f, 3)."""
         F = self._gradients(X)
-        P, J = F @ self.stretches, self._means(_volume(F, self.stretches)[1])
-        shape = (self.stretches**2).sum(axis=(1, 2)) - 2 * (polar(P) * P).sum(axis=(1, 2))
+        P, J = F @ self.stretches, self._means(_cofactors(F)[1] / self._rest_volume)
+        shape = (self.stretches**2).sum(axis=(1, 2)) - 2 * _nuclear_norm(P)
         return float(self.weights @ (shape + BULK * (J - 1)[self.regions] ** 2))
 
     def half_derivative(self, X: Floats) -> Floats:
         """(c + f, 3) by the state."""
         F = self._gradients(X)
-        D, size = _volume(F, self.stretches)
-        off = (self._means(size) - 1)[self.regions]
-        by_F = BULK * off[:, None, None] * D - polar(F @ self.stretches) @ self.stretches
+        cofactors, size = _cofactors(F)
+        off = (self._means(size / self._rest_volume) - 1)[self.regions] / self._rest_volume
+        by_F = BULK * off[:, None, None] * cofactors - polar(F @ self.stretches) @ self.stretches
         pull = np.swapaxes(self.weights[:, None, None] * by_F, 1, 2).reshape(-1, 3)
         out: Floats = self.rows.reshape(-1, len(X)).T @ pull
         return out
@@ -155,35 +156,54 @@ class Rigidity(Value):
         sign = np.linalg.det(U @ Vt)
         U[..., 2] *= sign[:, None]
         size[:, 2] *= sign
-        most = 1 / np.linalg.norm(S, 2, axis=(1, 2)) ** 2
         for i, j in ((0, 1), (1, 2), (2, 0)):
             T = (U[:, :, i, None] * Vt[:, None, j] - U[:, :, j, None] * Vt[:, None, i]) / np.sqrt(2)
             both = size[:, i] + size[:, j]
-            curved = np.where(both > NOT_CURVED, np.minimum(2 / np.maximum(both, NOT_CURVED), most), 0)
+            curved = np.where(both > NOT_CURVED, np.minimum(2 / np.maximum(both, NOT_CURVED), self._most_curved), 0)
             scaled = np.sqrt(self.weights * curved)[:, None, None] * np.swapaxes(T @ S, 1, 2)
             add_squares(H, basis.chained(self.rows, scaled, J), -1.0)
-        slopes = basis.chained(self.rows, np.swapaxes(_volume(F, S)[0], 1, 2), J)
+        slopes = basis.chained(self.rows, np.swapaxes(_cofactors(F)[0] / self._rest_volume[:, None, None], 1, 2), J)
         add_squares(H, self._means(slopes) * np.sqrt(self._total)[:, None], BULK)
 
-    @property
+    @cached_property
     def _total(self) -> Floats:
         """(regions,) W."""
         return np.bincount(self.regions, self.weights).astype(np.float64)
 
+    @cached_property
+    def _rest_volume(self) -> Floats:
+        """(m,) or (1,) det S."""
+        return np.asarray(np.linalg.det(self.stretches))
+
+    @cached_property
+    def _most_curved(self) -> Floats:
+        """(m,) or (1,) 1 / |S|²."""
+        return np.asarray(1 / np.linalg.norm(self.stretches, 2, axis=(1, 2)) ** 2)
+
+    @cached_property
+    def _shares(self) -> Floats:
+        """(regions, m) of the points in the means of regions."""
+        shares = np.zeros((len(self._total), len(self.regions)))
+        shares[self.regions, np.arange(len(self.regions))] = self.weights
+        return shares / self._total[:, None]
+
     def _means(self, values: Floats) -> Floats:
         """(regions, ...) weighted means of values (m, ...) of the points."""
-        shares = np.zeros((int(self.regions.max()) + 1, len(self.regions)))
-        shares[self.regions, np.arange(len(self.regions))] = self.weights
-        return np.asarray(shares @ values / self._total.reshape(-1, *[1] * (values.ndim - 1)))
+        return np.asarray(self._shares @ values)
 
     def _gradients(self, X: Floats) -> Floats:
         """(m, 3, 3) F."""
         return np.swapaxes((self.rows.reshape(-1, len(X)) @ X).reshape(-1, 3, 3), 1, 2)
 
 
-def _volume(F: Floats, S: Floats) -> tuple[Floats, Floats]:
-    """The derivative of det F / det S by F (m, 3, 3), and itself (m,)."""
-    x, y, z = np.moveaxis(F, 2, 0)
-    cofactors = np.stack([np.cross(y, z), np.cross(z, x), np.cross(x, y)], axis=2)
-    rest = np.linalg.det(S)
-    return cofactors / rest[:, None, None], np.einsum("mi,mi->m", cofactors[:, :, 0], x) / rest
+def _cofactors(F: Floats) -> tuple[Floats, Floats]:
+    """The derivative of det F by F (m, 3, 3), and det F (m,)."""
+    after, before = F[:, [1, 2, 0]], F[:, [2, 0, 1]]
+    found = after[:, :, [1, 2, 0]] * before[:, :, [2, 0, 1]] - after[:, :, [2, 0, 1]] * before[:, :, [1, 2, 0]]
+    return found, np.einsum("mi,mi->m", found[:, 0], F[:, 0])
+
+
+def _nuclear_norm(P: Floats) -> Floats:
+    """(m,) the sum of the singular values of P (m, 3, 3), the least one negative where P inverts."""
+    sizes = np.linalg.svd(P, compute_uv=False)
+    return np.asarray(sizes[:, 0] + sizes[:, 1] + np.copysign(sizes[:, 2], np.linalg.det(P)))
