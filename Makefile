@@ -44,11 +44,13 @@ clean:
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
-# One stamp an extra, renewed when the dependencies change. Of what tests import, bytecode is made as they do. Kernels
-# are compiled while pip downloads; where there is no compiler, pip brings one.
+# One stamp an extra, renewed when the dependencies change. uv installs in seconds; where it cannot, as where an index
+# is set for pip alone, pip does. Kernels are compiled; where there is no compiler, a package brings one.
 $(VENV)/.%: $(BIN)/python pyproject.toml
-	@$(BIN)/python src/pliant/native/build.py --stale 2>/dev/null & \
-	$(BIN)/pip install --quiet --disable-pip-version-check $(if $(filter test,$*),--no-compile) --editable ".[$*]" && wait && touch $@
+	@$(BIN)/pip install --quiet --disable-pip-version-check uv && \
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --editable ".[$*]" || \
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable ".[$*]"
+	@touch $@
 
 # Wheel and source, checked.
 dist: $(VENV)/.dist

@@ -68,16 +68,23 @@ class Correctives:
     def __init__(self, body: SpringBody) -> None:
         self.body = body
         self._knots: dict[tuple[int, int, Fraction, float], Floats] = {}
+        self._last_guess: tuple[Floats, Floats] | None = None
+
+    def _guess(self, weights: Floats) -> Floats:
+        """The body's guess, which a knot and the frame on it share."""
+        if self._last_guess is None or not np.array_equal(self._last_guess[0], weights):
+            self._last_guess = weights.copy(), self.body.guess(weights)
+        return self._last_guess[1]
 
     def start(self, weights: Floats, accuracy: float, solve: Solve) -> Floats:
         """(n, 3) the start at these weights: the guess, corrected on and near the straight blend of two shapes."""
-        guess = self.body.guess(weights)
+        guess = self._guess(weights)
         a, b = sorted(map(int, np.argsort(-weights, kind="stable")[:2]))
         least = float(min(weights[a], weights[b]))
         others = float(np.abs(weights).sum() - weights[a] - weights[b])
         share = 1 - others / (THIRD_SHARE * least) if least > 0 else 0.0
         if share <= 0:
-            return guess
+            return guess.copy()
         t = float(weights[b] / (weights[a] + weights[b]))
         near = Fraction(round(t * 2**KNOT_LEVELS), 2**KNOT_LEVELS)
         if abs(t - near) < 1e-12:
@@ -108,7 +115,7 @@ class Correctives:
             weights[[a, b]] = 1 - float(t), float(t)
             level = t.denominator.bit_length() - 1
             rotvecs = self.body.blended_rotvecs(weights)
-            guess = self.body.guess(weights)
+            guess = self._guess(weights)
             coarse = self._interpolated(a, b, float(t), level - 1, accuracy, solve)
             reached = solve(weights, guess + kernels.rotated(coarse, rotvecs, 1.0))
             self._knots[key] = correction = kernels.rotated(reached - guess, rotvecs, -1.0)
