@@ -6,16 +6,27 @@ import numpy as np
 
 from pliant.core.topology import Floats, Ints
 
+EQUALLY_NEAR = 1e-9
+"""Relative difference of distances that may be rounding."""
+
 
 def nearest_segment(points: Floats, a: Floats, b: Floats) -> tuple[Ints, Floats]:
     """(n,) which of the segments from a (k, 3) to b (k, 3) is nearest to each point, and (n,) how near.
 
-    Of several that are as near, the first; a segment without length is a point. Without segments, infinitely far.
+    What is nearest to a joint is as near to all its bones: then it is the one that the point is least beyond the end
+    of, and the first if that does not tell. A segment without length is a point. Without segments, infinitely far.
     """
-    best, label = np.full(len(points), np.inf), np.zeros(len(points), dtype=np.int64)
+    best, least = np.full(len(points), np.inf), np.full(len(points), np.inf)
+    label = np.zeros(len(points), dtype=np.int64)
     for k, (p, q) in enumerate(zip(a, b, strict=True)):
-        along = np.clip((points - p) @ (q - p) / max(float((q - p) @ (q - p)), 1e-300), 0, 1)
-        away = np.linalg.norm(points - p - along[:, None] * (q - p), axis=1)
-        label[away < best] = k
+        length = float(np.linalg.norm(q - p))
+        direction = (q - p) / max(length, 1e-300)
+        along = (points - p) @ direction
+        inside = np.clip(along, 0, length)
+        away = np.linalg.norm(points - p - inside[:, None] * direction, axis=1)
+        beyond = np.abs(along - inside) if length else away
+        closer = away < (1 - EQUALLY_NEAR) * best
+        closer |= (away <= (1 + EQUALLY_NEAR) * best) & (beyond < least - EQUALLY_NEAR * away)
+        label[closer], least[closer] = k, beyond[closer]
         best = np.minimum(best, away)
     return label, best

@@ -22,7 +22,9 @@ from pliant.geometry.body_plan.matching import LimbMatch
 from pliant.geometry.segments import nearest_segment
 
 ANGLES = np.radians(np.arange(0, 17, 4))
-"""That are tried."""
+"""That are tried first; the least is looked for between the neighbours of the best."""
+ANGLE_TOLERANCE = 1e-4
+"""Of that, in radians."""
 SPLAY_COST = 0.08
 """Of a splay by a radian."""
 FRAMES = 16
@@ -44,16 +46,25 @@ def with_clearance(follower: Follower, match: LimbMatch, points: Floats) -> Foll
             both = [k for k, (_, limb) in enumerate(match.pairs) if (limb.role, limb.order) == (role, order)]
             sides = [match.pairs[k][1].side for k in both]
             if sorted(sides) == [-1, 1]:
-                splayed = [_splayed(few, dict(zip(both, angle * np.array(sides), strict=True))) for angle in ANGLES]
-                costs = [
-                    _overlap(one, both, thickness) + SPLAY_COST * a**2 for one, a in zip(splayed, ANGLES, strict=True)
-                ]
-                few = splayed[int(np.argmin(costs))]
+                few = _splayed(few, both, sides, _best_angle(few, both, sides, thickness))
     return replace(follower, splay=few.splay)
 
 
-def _splayed(follower: Follower, angles: dict[int, float]) -> Follower:
-    return replace(follower, splay={**follower.splay, **angles})
+def _best_angle(follower: Follower, both: list[int], sides: list[int], thickness: Floats) -> float:
+    """The splay of a pair that costs least."""
+    from scipy.optimize import minimize_scalar
+
+    def cost(angle: float) -> float:
+        return _overlap(_splayed(follower, both, sides, angle), both, thickness) + SPLAY_COST * angle**2
+
+    best = int(np.argmin([cost(angle) for angle in ANGLES]))
+    low, high = ANGLES[max(best - 1, 0)], ANGLES[min(best + 1, len(ANGLES) - 1)]
+    found = minimize_scalar(cost, bounds=(low, high), method="bounded", options={"xatol": ANGLE_TOLERANCE})
+    return float(found.x) if found.fun < cost(ANGLES[best]) else float(ANGLES[best])
+
+
+def _splayed(follower: Follower, both: list[int], sides: list[int], angle: float) -> Follower:
+    return replace(follower, splay={**follower.splay, **{k: angle * side for k, side in zip(both, sides, strict=True)}})
 
 
 def _thickness(follower: Follower, points: Floats) -> Floats:
@@ -100,7 +111,9 @@ def _overlap(follower: Follower, both: list[int], thickness: Floats) -> float:
                 np.linalg.norm(_at(p, one)[..., :, None, :] - _at(p, other)[..., None, :, :], axis=-1)
                 for p in (target.tree.locations, moved)
             )
-            total += float(np.square(np.maximum(np.minimum(reach, rest) - now, 0) / reach).max(axis=-1).mean())
+            overlap = np.square(np.maximum(np.minimum(reach, rest) - now, 0) / reach)
+            seen_from = (-1, -2) if other is limbs[1] else (-1,)  # neither limb counts for more than the other
+            total += float(np.mean([overlap.max(axis=k).mean() for k in seen_from]))
     return total
 
 

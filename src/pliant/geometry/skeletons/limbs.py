@@ -115,7 +115,8 @@ def root_of(voxels: Voxels) -> int:
     """The voxel that is thick and in the middle."""
     table, length = voxels.graph
     even = _uneven(len(table))
-    left = voxels.depth * even
+    away = np.linalg.norm(voxels.centres - voxels.centres.mean(axis=0), axis=1)
+    left = voxels.depth * even - voxels.cell * away / max(float(away.max()), 1e-300)  # of those as deep, the middle one
     best, found = -1.0, 0
     for _ in range(ROOT_CANDIDATES):
         candidate = int(np.argmax(left))
