@@ -474,7 +474,8 @@ def headings(pairs: Sequence[tuple[str, str]]) -> None:
                 found = result(turned_source(source, S, 0.01, 2.5), turned_shape(body, R, SCALE, shift), some)
             except InputError as problem:
                 print(f"{name:16} {other:13} {degrees or 'mirrored'}: refused: {str(problem)[:90]}", flush=True)
-                found = np.full_like(wanted, np.inf)
+                away.append(np.full(wanted.shape[:2], np.inf))
+                continue
             away.append(np.linalg.norm((found - shift) / SCALE @ R - wanted, axis=2) / body.diagonal)
         worst.append(max(float(a.max()) for a in away))
         values = [max(a.mean() for a in away[:-1]), max(a.max() for a in away[:-1]), away[-1].mean(), away[-1].max()]

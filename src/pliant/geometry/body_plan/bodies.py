@@ -191,12 +191,12 @@ class _Posed:
 
     @property
     def standing(self) -> float:
-        """1 if pairs of limbs stand, and more the more of all limbs they and other pairs are."""
+        """1 if pairs of limbs stand, and more the farther down they reach and the more of all limbs are in pairs."""
         whole = max(sum(limb.length for limb in self.limbs), 1e-300)
         legs = standing_pairs(self.pairs, self.tree, self.up, self.forward, self.ground)
-        share = sum(limb.length for pair in legs for limb in pair) / whole
+        down = sum(float(-limb.reach @ self.up) for pair in legs for limb in pair) / whole  # little of what lies flat
         paired = sum(limb.length for pair in self.pairs for limb in pair) / whole
-        return (1.0 if legs else 0.0) + 0.3 * share + 0.5 * paired
+        return (1.0 if legs else 0.0) + 0.3 * down + 0.5 * paired
 
 
 def _faced(
