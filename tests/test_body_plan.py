@@ -565,6 +565,12 @@ def test_thick_limbs_are_kept_off_each_other_and_slender_ones_stay(
     middle = (tree.locations[bones] + tree.locations[tree.parents[bones]]) / 2
     beside = np.concatenate([middle + 0.12 * body.size * side for side in (*np.eye(3), *-np.eye(3))])
     thick, thin = (with_clearance(follower, match, points) for points in (beside, middle))
+    thicker = with_clearance(follower, match, 0.999 * beside + 0.001 * np.roll(beside, 1, axis=0))
+    assert all(abs(thick.splay[k] - angle) < 1e-2 for k, angle in thicker.splay.items())  # not in steps
+    swapped = replace(match, pairs=match.pairs[::-1])
+    other = with_clearance(Follower.of(source, body, swapped), swapped, beside)
+    for k, angle in other.splay.items():
+        assert angle == pytest.approx(thick.splay[len(match.pairs) - 1 - k], abs=1e-3)
     legs = [k for k, (_, limb) in enumerate(match.pairs) if limb.role == "leg"]
     assert not any(thin.splay.values())
     for k in legs:
