@@ -14,7 +14,7 @@ RNG = np.random.default_rng(5)
 @pytest.fixture
 def star():
     """Bones from one joint, as at the hips, and points around it: many are nearest to the joint itself."""
-    ends = RNG.normal(size=(5, 3)) + [2, 0, 0]
+    ends = RNG.normal([2, 0, 0], 1, size=(5, 3))
     return np.zeros((5, 3)), ends / np.linalg.norm(ends, axis=1)[:, None], 0.5 * RNG.normal(size=(400, 3))
 
 
