@@ -158,9 +158,11 @@ def with_foot(body: OrientedBody, limb: Limb, curve: Floats, samples: Floats) ->
     sole = flat[near]
     if limb.role != "leg" or len(sole) < FEWEST_SOLE or float(curve[-1] @ up) - body.ground > FOOT_REACH * length:
         return curve
-    middle = (sole.max(axis=0) + sole.min(axis=0)) / 2
     along = np.linalg.eigh((sole - sole.mean(axis=0)).T @ (sole - sole.mean(axis=0)))[1][:, -1]
     along = along * (1.0 if along @ forward > 0 else -1.0)
+    axes = np.stack([along, np.cross(up, along)])  # of the foot, not of the world
+    extent = sole @ axes.T
+    middle = (extent.max(axis=0) + extent.min(axis=0)) / 2 @ axes
     reach = (sole - middle) @ along
     toes = middle + np.quantile(reach, 0.97) * along
     if along @ forward < 0.5 or (toes - end) @ along < FOOT_LENGTH * length:
