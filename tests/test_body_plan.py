@@ -588,6 +588,24 @@ def test_thick_limbs_are_kept_off_each_other_and_slender_ones_stay(
         assert (side * (out[1] - out[0])).mean() > 0
 
 
+@pytest.mark.parametrize("name", ["creature", "animal"])
+def test_joints_turn_along_with_a_body(bodies: dict[str, OrientedBody], name: str) -> None:
+    body, samples = bodies[name], surface_samples(getattr(gallery, name)(900).base, 4000)
+    for degrees in (30, 45, 130):
+        R = turn([0, 1, 0], degrees)
+        limbs = tuple(replace(limb, path=limb.path @ R.T) for limb in body.anatomy.limbs)
+        other = replace(
+            body,
+            frame=body.frame @ R.T,
+            tree=replace(body.tree, locations=body.tree.locations @ R.T),
+            anatomy=replace(body.anatomy, limbs=limbs, direction=body.anatomy.direction @ R.T),
+        )
+        found, wanted = (
+            jointed(*given)[0].rest_world[0] for given in ((other, None, samples @ R.T), (body, None, samples))
+        )
+        np.testing.assert_allclose(found, wanted @ R.T, atol=1e-9 * body.size)
+
+
 def test_a_limb_that_is_hardly_longer_than_wide_has_one_bone(bodies: dict[str, OrientedBody]) -> None:
     body = bodies["creature"]
     stout = replace(body, tree=replace(body.tree, widths=6 * body.tree.widths))
