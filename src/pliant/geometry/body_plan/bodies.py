@@ -395,7 +395,7 @@ def _travel(motion: Motion | None, forward: Floats, size: float) -> float:
         return 0.0
     positions, quaternions = motion.world()
     root = positions[:, 0]
-    if np.linalg.norm(np.ptp(root, axis=0)) < 0.3 * size:
+    if 2 * np.linalg.norm(root - root.mean(axis=0), axis=1).max() < 0.3 * size:
         return 0.0
     from pliant.core import rotations
 
