@@ -44,12 +44,12 @@ clean:
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
-# One stamp an extra, renewed when the dependencies change. uv installs in seconds; where it cannot, as where an index
-# is set for pip alone, pip does. Kernels are compiled; where there is no compiler, a package brings one.
+# One stamp an extra, renewed when the dependencies change. uv installs in seconds; pip does where it is told of an index
+# of its own, and where uv cannot. Kernels are compiled; where there is no compiler, a package brings one.
+PIP := $(BIN)/pip install --quiet --disable-pip-version-check
 $(VENV)/.%: $(BIN)/python pyproject.toml
-	@$(BIN)/pip install --quiet --disable-pip-version-check uv && \
-	$(BIN)/uv pip install --quiet --python $(BIN)/python --editable ".[$*]" || \
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable ".[$*]"
+	@if [ -z "$$PIP_INDEX_URL$$($(BIN)/pip config get global.index-url 2>/dev/null)" ] && $(PIP) uv && \
+	  $(BIN)/uv pip install --quiet --python $(BIN)/python --editable ".[$*]"; then :; else $(PIP) --editable ".[$*]"; fi
 	@touch $@
 
 # Wheel and source, checked.

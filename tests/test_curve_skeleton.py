@@ -9,6 +9,7 @@ import pliant
 from pliant import InputError, Mesh, PliantWarning, Skeleton, gallery
 from pliant.geometry.skeletons.clicks import click_joint
 from pliant.geometry.skeletons.curve_skeleton import extract_skeleton
+from pliant.geometry.skeletons.limbs import root_of
 from pliant.geometry.skeletons.voxels import Solid, neighbours, peak_tree, shortest_paths, voxelised
 from pliant.geometry.spatial import SurfaceTree
 
@@ -413,3 +414,24 @@ def test_a_spiky_back_has_no_limb_for_every_spike():
     assert len(skeleton) <= 60
     for x, y in arms:
         assert np.linalg.norm(skeleton.rest_pose().world()[0] - (x, y, 0), axis=1).min() < 0.5
+
+
+def test_the_root_of_a_thin_ring_is_as_deep_as_any():
+    bracelet = tube_between(1.0, 0.97, 0.3)
+    voxels = voxelised(Solid.of(bracelet), count=20_000)
+    assert voxels.depth[root_of(voxels)] > 0.5 * voxels.depth.max()
+
+
+def tube_between(outer: float, inner: float, height: float, count: int = 96) -> Mesh:
+    """A ring about y with a rectangular section."""
+    angle = 2 * np.pi * np.arange(count) / count
+    section = [(outer, 0), (outer, height), (inner, height), (inner, 0)]
+    points = np.concatenate(
+        [np.stack([r * np.cos(angle), np.full(count, y), r * np.sin(angle)], axis=1) for r, y in section]
+    )
+    k = np.arange(count)
+    quads = [
+        np.stack([a * count + k, b * count + k, b * count + (k + 1) % count, a * count + (k + 1) % count], axis=1)
+        for a, b in ((0, 1), (1, 2), (2, 3), (3, 0))
+    ]
+    return Mesh(points, np.concatenate(quads).tolist())

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -147,3 +148,34 @@ def test_the_library_is_stale_when_a_source_is_newer(monkeypatch: pytest.MonkeyP
     (tmp_path / "a.h").write_text("")
     os.utime(library, (2, 2))
     assert build.is_stale(library)
+
+
+def test_an_error_in_one_span_ends_the_others_and_nothing_goes_on_behind(monkeypatch):
+    monkeypatch.setattr(native, "CORES", 3)
+    native._pool.cache_clear()
+    begun, ended = [], []
+
+    def work(first, last):
+        begun.append(first)
+        if len(begun) == 1:
+            raise ValueError("of the first")
+        time.sleep(0.05)
+        ended.append(first)
+
+    with pytest.raises(ValueError, match="of the first"):
+        native.in_threads(work, 1200, 1)
+    seen = len(ended)
+    assert seen <= 2  # of 12
+    time.sleep(0.1)
+    assert len(ended) == seen
+    native._pool.cache_clear()
+
+
+def test_threads_at_work_start_no_others(monkeypatch):
+    monkeypatch.setattr(native, "CORES", 3)
+    native._pool.cache_clear()
+    inner = native.in_threads(lambda a, b: (native.team(1000, 1), b - a), 1200, 1)
+    assert {threads for threads, _ in inner} == {1}
+    assert sum(length for _, length in inner) == 1200
+    assert native.team(1000, 1) == 3
+    native._pool.cache_clear()

@@ -48,3 +48,16 @@ def test_a_bone_without_length_has_only_what_is_nearest_to_it_alone():
 
 def test_without_bones_it_is_infinitely_far():
     assert np.isinf(nearest_segment(np.zeros((2, 3)), np.zeros((0, 3)), np.zeros((0, 3)))[1]).all()
+
+
+def test_so_does_what_is_at_and_near_the_joints_of_a_chain():
+    joints = 2 + np.cumsum(RNG.normal(size=(6, 3)), axis=0)
+    at = joints[RNG.integers(1, 5, 300)]
+    points = at + RNG.normal(size=(300, 3)) * 10.0 ** RNG.uniform(-12, -2, (300, 1))
+    label, _ = nearest_segment(points, joints[:-1], joints[1:])
+    near = np.linalg.norm(points - at, axis=1) < 1e-9
+    for _ in range(8):
+        R = rotations.matrix(rotations.normalize(RNG.normal(size=4)))
+        found, _ = nearest_segment(points @ R.T, joints[:-1] @ R.T, joints[1:] @ R.T)
+        assert (found != label)[near].mean() == 0
+        assert (found != label).mean() < 0.02  # few are as near to both as rounding

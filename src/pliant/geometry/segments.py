@@ -7,7 +7,7 @@ import numpy as np
 from pliant.core.topology import Floats, Ints
 
 EQUALLY_NEAR = 1e-9
-"""Relative difference of distances that may be rounding."""
+"""Difference of distances, over them and the coordinates, that may be rounding."""
 
 
 def nearest_segment(points: Floats, a: Floats, b: Floats) -> tuple[Ints, Floats]:
@@ -17,7 +17,7 @@ def nearest_segment(points: Floats, a: Floats, b: Floats) -> tuple[Ints, Floats]
     of, and the first if that does not tell. A segment without length is a point. Without segments, infinitely far.
     """
     best, least = np.full(len(points), np.inf), np.full(len(points), np.inf)
-    label = np.zeros(len(points), dtype=np.int64)
+    label, scale = np.zeros(len(points), dtype=np.int64), float(np.abs([a, b]).max(initial=0))
     for k, (p, q) in enumerate(zip(a, b, strict=True)):
         length = float(np.linalg.norm(q - p))
         direction = (q - p) / max(length, 1e-300)
@@ -25,8 +25,9 @@ def nearest_segment(points: Floats, a: Floats, b: Floats) -> tuple[Ints, Floats]
         inside = np.clip(along, 0, length)
         away = np.linalg.norm(points - p - inside[:, None] * direction, axis=1)
         beyond = np.abs(along - inside) if length else away
-        closer = away < (1 - EQUALLY_NEAR) * best
-        closer |= (away <= (1 + EQUALLY_NEAR) * best) & (beyond < least - EQUALLY_NEAR * away)
+        rounding = EQUALLY_NEAR * (away + scale)
+        closer = away < best - rounding
+        closer |= (away <= best + rounding) & (beyond < least - rounding)
         label[closer], least[closer] = k, beyond[closer]
         best = np.minimum(best, away)
     return label, best

@@ -20,7 +20,7 @@ import os
 import struct
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from functools import cache
 from typing import Any, TypeVar
 
@@ -138,16 +138,23 @@ def in_threads(work: Callable[[int, int], T], count: int, least: int) -> list[T]
     spans = iter(range(shares))
 
     def some() -> None:
-        for k in spans:
-            results[k] = work(ends[k], ends[k + 1])
+        _thread.at_work = True
+        try:
+            for k in spans:
+                results[k] = work(ends[k], ends[k + 1])
+        finally:
+            _thread.at_work = False
+            for _ in spans:  # after an error the others stop, too
+                pass
 
     helpers = [_pool().submit(some) for _ in range(min(CORES, shares) - 1)]
     try:
         some()
     finally:
-        for helper in helpers:
-            if not helper.cancel():  # it has begun
-                helper.result()
+        begun = [helper for helper in helpers if not helper.cancel()]
+        wait(begun)
+    for helper in begun:
+        helper.result()
     return results
 
 
@@ -157,8 +164,11 @@ def team(count: int, least: int) -> int:
 
 
 def _alone() -> bool:
-    """A thread of the pool must not wait for it, and its neighbours are at work."""
-    return CORES == 1 or threading.current_thread().name.startswith(POOL)
+    """A thread that is at work on a span must not wait for others, which are at work, too."""
+    return CORES == 1 or getattr(_thread, "at_work", False)
+
+
+_thread = threading.local()
 
 
 def limit_threads(count: int) -> None:

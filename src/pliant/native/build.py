@@ -124,10 +124,3 @@ def _run(command: list[str]) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"{shlex.join(command)} ended with {done.returncode}:\n{done.stderr[-4000:]}")
-
-
-if __name__ == "__main__":
-    checked = "--checked" in sys.argv
-    wanted = CHECKED if checked else LIBRARY
-    if "--stale" not in sys.argv or is_stale(wanted):
-        build_library(wanted, checked=checked)

@@ -57,6 +57,8 @@ MOST_MEDIAN_STEPS = 1000
 """Steps towards the median of a part's rotations, at most: some tens suffice unless two groups are of equal size."""
 LOCAL_CHANGES_MEMORY = 1 << 29
 """Bytes of the shapes' differences in the base's frame that are kept; beyond, they are computed anew."""
+RECOMPUTED = ("_vectors", "_base_pieces", "_local_changes")
+"""What a body keeps besides, and does not pickle."""
 ROTATION_BATCH = 4000
 """Vertices of small parts whose common rotations are computed in one batch."""
 
@@ -139,6 +141,10 @@ class SpringBody:
     surface: int
     """Number of the surface's vertices, which come first."""
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what is soon computed anew."""
+        return {name: value for name, value in self.__dict__.items() if name not in RECOMPUTED}
+
     @cached_property
     def diagonal(self) -> float:
         """Of the base."""
@@ -169,7 +175,8 @@ class SpringBody:
             chosen = np.flatnonzero(moved[pieces.frames].any(axis=1))
             arrays = self.points[0], points, rotvecs, pieces.edges, pieces.frames, chosen
             found = chosen, kernels.local_changes(*arrays)
-            if sum(changes.nbytes for _, changes in self._local_changes.values()) < LOCAL_CHANGES_MEMORY:
+            kept = [*self._local_changes.values(), found]
+            if sum(array.nbytes for pair in kept for array in pair) <= LOCAL_CHANGES_MEMORY:
                 self._local_changes[shape] = found
         return found
 

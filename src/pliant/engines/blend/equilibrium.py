@@ -13,11 +13,11 @@ H is in `pliant.engines.blend.stiffness`:
 
 All are told by how far, as a length, the farthest vertex may be from where it is at equilibrium. Newton's step is that
 distance, up to its square. With rest directions H is between about μ L and L, so the steps of L-BFGS are about as long.
-Where the springs of a few vertices are compressed, as in a crease, H is softer: there the vertices are moved to their
-equilibrium one by one, before and after. Without rest directions, and where many springs are compressed, H may be far
-softer, and L-BFGS ends with Newton's step, found by conjugate gradients that its own history preconditions: see
-`newton_step`. Where those are slow, ``"newton"`` takes over. Where the energy has several minima, it is the distance
-from the one that Newton's method leads to from there.
+Where the springs of a few vertices are compressed, as in a crease, H is softer: those vertices are brought to their
+equilibrium among the others one by one, before and after. Without rest directions, and where many springs are
+compressed, H may be far softer, and L-BFGS ends with Newton's step, found by conjugate gradients that its own history
+preconditions: see `newton_step`. Where those are slow, ``"newton"`` takes over. Where the energy has several minima, it
+is the distance from the one that Newton's method leads to from there.
 
 Fixed vertices are not unknowns.
 """
@@ -56,8 +56,9 @@ COMPRESSED, COMPRESSED_SHARE, SAMPLED_SPRINGS = 0.1, 0.05, 4000
 """Compression of springs, and the share of such springs among a sample, above which H is soft."""
 SPOT_COMPRESSION = 0.1
 """Mean compression of a vertex's springs above which H is soft there, though not on the whole."""
-SPOT_SWEEPS, SPOT_TOLERANCE = 20, 0.1
-"""Sweeps over the vertices of such spots, at most, and the step that ends them, over the tolerance."""
+SPOT_SWEEPS, SPOT_TOLERANCE = 1000, 1e-4
+"""Sweeps over the vertices of such spots, at most, and the step that ends them, over the tolerance: so small that their
+order does not matter."""
 SOFT_TOLERANCE = 1e-3
 """Largest step, over the size, that is taken for the distance to equilibrium where H is soft: farther, H is another."""
 LEAST_PRODUCTS = 6
@@ -208,14 +209,15 @@ class Objective:
         spots = np.unique(np.concatenate([np.flatnonzero(pressed), *around]))
         return spots[~network.fixed[spots]]
 
-    def relaxed(self, x: Floats, spots: Ints, tolerance: float) -> Floats:
-        """(n, 3) x with the vertices of soft spots at equilibrium among the others, by nonlinear Gauss–Seidel."""
-        network, rest = self.network, self.rest
+    def relaxed(self, x: Floats, tolerance: float) -> Floats:
+        """(n, 3) x with the vertices of its soft spots at equilibrium among the others, by nonlinear Gauss–Seidel."""
+        network, rest, spots = self.network, self.rest, self.soft_spots(x)
         if not len(spots) or not isinstance(rest, Rest):
             return x
         moved = x.copy()
         arrays = network.fans, network.springs.stiffness, rest.lengths, rest.directions, rest.direction_stiffness
-        kernels.relax(moved, *arrays, spots, SPOT_SWEEPS, SPOT_TOLERANCE * tolerance)
+        least = max(SPOT_TOLERANCE * tolerance, ROUNDING_DISTANCE * _size(x))
+        kernels.relax(moved, *arrays, spots, SPOT_SWEEPS, least)
         return moved
 
     def product(self, x: Floats, gradient: Floats, p: Floats) -> Floats:
@@ -324,8 +326,7 @@ def lbfgs(
     with x and E.
     """
     soft = objective.is_soft(x)
-    spots = objective.soft_spots(x)
-    at = _Iterate(objective, objective.relaxed(x, spots, tolerance), reference, watch)
+    at = _Iterate(objective, objective.relaxed(x, tolerance), reference, watch)
     steps: Steps = []
     if soft:
         tolerance = min(tolerance, SOFT_TOLERANCE * _size(x))
@@ -340,13 +341,12 @@ def lbfgs(
         reach = farthest(direction)
         share = 0.0 if soft else STEP_SHARE if steps else SURE_SHARE * objective.softness
         if reach <= max(share * tolerance, at.rounding):
-            if at.count and len(spots):
-                y = objective.relaxed(at.x, spots, tolerance)
-                moved = farthest(y - at.x)
-                at.move(y)
-                if moved > max(STEP_SHARE * tolerance, at.rounding):
-                    continue
-            return at.outcome(True)
+            y = objective.relaxed(at.x, tolerance)
+            if farthest(y - at.x) <= max(STEP_SHARE * tolerance, at.rounding):
+                return at.outcome(True)
+            at.move(y)
+            at.count += 1
+            continue
         if soft and reach <= tolerance:
             found = newton_step(objective, at.x, at.gradient, steps, min(MOST_PRODUCTS, iterations - at.count))
             at.count += found.iterations

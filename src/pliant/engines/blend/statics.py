@@ -72,9 +72,10 @@ class Correctives:
 
     def _guess(self, weights: Floats) -> Floats:
         """The body's guess, which a knot and the frame on it share."""
-        if self._last_guess is None or not np.array_equal(self._last_guess[0], weights):
-            self._last_guess = weights.copy(), self.body.guess(weights)
-        return self._last_guess[1]
+        last = self._last_guess  # another thread may replace it
+        if last is None or not np.array_equal(last[0], weights):
+            last = self._last_guess = weights.copy(), self.body.guess(weights)
+        return last[1]
 
     def start(self, weights: Floats, accuracy: float, solve: Solve) -> Floats:
         """(n, 3) the start at these weights: the guess, corrected on and near the straight blend of two shapes."""

@@ -45,6 +45,8 @@ FOOT_SAMPLES = 12_000
 """Points on a surface by which feet are looked at."""
 LIKELY_UP = {"y": 0.3, "z": 0.25, "-y": 0.05, "-z": 0.05, "x": 0.0, "-x": 0.0}
 """How much it counts that an axis is up by convention, where 1 is that a body stands along it."""
+TRAVEL_FRAMES = 100
+"""Frames of a motion in which it is seen how far it goes, at most."""
 UNLIKELY_PLANE = 1.0
 """How much it counts against an upright axis that planes along it are twice as bad as the best."""
 NEARLY_BEST = 1.1
@@ -395,9 +397,12 @@ def _travel(motion: Motion | None, forward: Floats, size: float) -> float:
         return 0.0
     positions, quaternions = motion.world()
     root = positions[:, 0]
-    if 2 * np.linalg.norm(root - root.mean(axis=0), axis=1).max() < 0.3 * size:
-        return 0.0
+    from scipy.spatial.distance import pdist
+
     from pliant.core import rotations
+
+    if pdist(root[np.linspace(0, len(root) - 1, min(len(root), TRAVEL_FRAMES)).astype(int)]).max() < 0.3 * size:
+        return 0.0
 
     since = rotations.multiply(quaternions[:, 0], rotations.inverse(motion.skeleton.rest_world[1][0]))
     steps = rotations.rotate(rotations.inverse(since[:-1]), np.diff(root, axis=0))

@@ -57,10 +57,11 @@ def _best_angle(follower: Follower, both: list[int], sides: list[int], thickness
     def cost(angle: float) -> float:
         return _overlap(_splayed(follower, both, sides, angle), both, thickness) + SPLAY_COST * angle**2
 
-    best = int(np.argmin([cost(angle) for angle in ANGLES]))
+    costs = [cost(angle) for angle in ANGLES]
+    best = int(np.argmin(costs))
     low, high = ANGLES[max(best - 1, 0)], ANGLES[min(best + 1, len(ANGLES) - 1)]
     found = minimize_scalar(cost, bounds=(low, high), method="bounded", options={"xatol": ANGLE_TOLERANCE})
-    return float(found.x) if found.fun < cost(ANGLES[best]) else float(ANGLES[best])
+    return float(found.x) if found.fun < costs[best] else float(ANGLES[best])
 
 
 def _splayed(follower: Follower, both: list[int], sides: list[int], angle: float) -> Follower:

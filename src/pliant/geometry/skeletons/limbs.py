@@ -115,18 +115,19 @@ def root_of(voxels: Voxels) -> int:
     """The voxel that is thick and in the middle."""
     table, length = voxels.graph
     even = _uneven(len(table))
-    away = np.linalg.norm(voxels.centres - voxels.centres.mean(axis=0), axis=1)
-    left = voxels.depth * even - voxels.cell * away / max(float(away.max()), 1e-300)  # of those as deep, the middle one
+    middle = np.linalg.norm(voxels.centres - voxels.centres.mean(axis=0), axis=1)
+    left = voxels.depth * even - voxels.cell * middle / max(float(middle.max()), 1e-300)  # of those as deep, the middle
+    left[voxels.depth < 0.5 * voxels.depth.max()] = -np.inf
     best, found = -1.0, 0
     for _ in range(ROOT_CANDIDATES):
         candidate = int(np.argmax(left))
-        if left[candidate] < 0.5 * voxels.depth.max():
+        if not np.isfinite(left[candidate]):
             break
         away, _ = shortest_paths(table, length, even, np.array([candidate]))
         score = voxels.depth[candidate] / away.max()
         if score > best:
             best, found = score, candidate
-        left[away < 1.5 * voxels.depth[candidate]] = 0
+        left[away < 1.5 * voxels.depth[candidate]] = -np.inf
     return found
 
 
