@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -13,6 +14,7 @@ from gltf_maker import rigged
 from pliant import ElasticBody, InputError, Material, Mesh, Motion, PliantWarning, Skeleton, SkeletonPose, gallery
 from pliant.app.scene import read_scene
 from pliant.core import rotations
+from pliant.core.regions import Sphere
 from pliant.core.shapes import Layer
 from pliant.engines.simulate.app.scene import ElasticScene, static_motion
 from pliant.engines.simulate.binding import bind
@@ -114,8 +116,24 @@ def test_a_machine_of_rigid_parts_moves_as_its_skin_does():
     assert pose.converged
     assert np.allclose(pose.points[:8], parts[0].points, atol=1e-9)
     assert np.allclose(pose.points[8:], rotations.rotate(BEND.world()[1][1], parts[1].points), atol=1e-9)
+    assert body.binding.summary() == "2 rigid"
     soft = ElasticBody(mesh, BONES, nodes=200, soft=["root", "elbow"])
     assert soft.binding.parts == (2, 0, 0)
+
+
+@pytest.mark.parametrize(("region", "why"), [
+    (Sphere((1.1, 2, 0), 0.4), "on 1 of 1 parts in region 0 of those that are soft: 1 not wholly in it"),
+    ("elbow", 'on 1 of 2 parts in the region "elbow": 1 without an inside'),
+    (Sphere((9, 9, 9), 0.1), "no vertex is in region 0 of those that are soft: rigid = false has no effect"),
+])  # fmt: skip
+def test_parts_that_cannot_be_soft_are_said(region, why):
+    """A rod and a sheet move with the elbow; only what is wholly in a region, and has an inside, gets soft."""
+    rod, sheet = box([0.5, 2, 0], [1.2, 0.4, 0.4]), Mesh([[0, 1, 0], [1, 1, 0], [1, 1, 1], [0, 1, 1]], [[0, 1, 2, 3]])
+    mesh = joined(BAR, rod, sheet, groups={"root": [SKIN["root"], 0, 0], "elbow": [SKIN["elbow"] / 4, 1, 1],
+                                           "tip": [SKIN["elbow"] * 3 / 4, 0, 0]})  # fmt: skip
+    with pytest.warns(PliantWarning, match=re.escape(why)):
+        binding = bind(mesh, BONES, soft=[region])
+    assert binding.parts == ((2, 1, 0) if region == "elbow" else (1, 2, 0))
 
 
 def test_a_jelly_on_one_bone_is_flesh():

@@ -34,6 +34,7 @@ from pliant.engines.simulate.jumps import (
     jump_notes,
     rigid_step,
     substeps,
+    unevenness,
 )
 from pliant.engines.simulate.options import SimulateOptions
 from pliant.engines.simulate.pre_roll import pre_roll_poses
@@ -255,9 +256,14 @@ class Player:
         return self.stepper.body.bones.posed(*self.poses)
 
     @cached_property
+    def unevenness(self) -> Floats:
+        """(steps,) of the bones, over what flesh can follow in one step."""
+        return unevenness(self.frames, self.stepper.body.diagonal)
+
+    @cached_property
     def substeps(self) -> Ints:
-        """(steps,) into how many steps each has to be divided, so that flesh can follow the bones."""
-        return substeps(self.frames, self.stepper.body.diagonal)
+        """(steps,) into how many steps each is divided."""
+        return substeps(self.unevenness, self.stepper.h)
 
     def step(self, state: BodyState, k: int) -> BodyState:
         """The state after step k, from that before it."""
@@ -269,11 +275,10 @@ class Player:
         R, shift, _ = rigid_step(self.frames, 2 * k - 2, 2 * k)
         return self.stepper.teleported(state, self._ahead(k), R, shift)
 
-    def _divided(self, state: BodyState, k: int, wanted: int) -> BodyState:
+    def _divided(self, state: BodyState, k: int, count: int) -> BodyState:
         """The state after step k, which is divided into so many."""
-        if wanted == 1:
+        if count == 1:
             return self.stepper.step(state, self.frames, 2 * k)
-        count = min(wanted, MOST_SUBSTEPS)
         if count not in self._shorter:
             self._shorter[count] = self.stepper.divided(count)
         shorter, done = self._shorter[count], [state]
@@ -281,7 +286,7 @@ class Player:
         while len(done) <= count and not done[-1].problem:
             done.append(shorter.step(done[-1], frames, 2 * len(done)))
         found = replace(_worst(done[1:]), time=state.time + self.stepper.h)
-        if wanted > count and not found.message:
+        if self.unevenness[k - 1] > MOST_SUBSTEPS**2 and not found.message:
             message = f"bones move farther in a step than flesh can follow; {SHORTER_STEPS}"
             found = replace(found, converged=False, message=message)
         return found
