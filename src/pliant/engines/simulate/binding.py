@@ -234,14 +234,14 @@ class _Parts:
 
     def soften(self, kind: Ints, region: str, inside: NDArray[np.bool_]) -> None:
         """Mark the parts in a region (n,) as flesh, as far as they can be; the others are said."""
-        touched = np.bincount(self.part[inside], minlength=len(self)) > 0
+        there = np.bincount(self.part[inside], minlength=len(self)) > 0
         whole = self.covered_by(inside)
         kind[whole & self.solid] = ELASTIC
-        left = touched & (kind != ELASTIC)
+        left = there & (kind != ELASTIC)
         reasons = {"not wholly in it": left & ~whole, "without an inside": left & whole}
         why = ", ".join(f"{parts.sum()} {reason}" for reason, parts in reasons.items() if parts.any())
         if why:
-            _warn(f"rigid = false has no effect on {left.sum()} of {touched.sum()} parts in {region}: {why}")
+            _warn(f"rigid = false has no effect on {left.sum()} of {there.sum()} parts in {region}: {why}")
 
     def _runs_through(self, part: int, starts: Floats, stops: Floats) -> bool:
         """Whether a third of one of the segments is inside a part."""
