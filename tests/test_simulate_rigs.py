@@ -75,6 +75,28 @@ def test_a_part_that_is_bound_to_one_joint_moves_with_it_exactly():
     assert np.allclose(moved, turned, atol=1e-9)
 
 
+@pytest.mark.parametrize("pre_roll", [0.0, 0.1])
+def test_joints_scale_what_the_skin_binds_to_them(pre_roll):
+    """A horn is squashed as a blinking eye is; flesh swings about a skin that is squashed."""
+    grown, body = np.tile(np.eye(3), (6, 3, 1, 1)), ElasticBody(HORNED, BONES, nodes=250)
+    grown[:, 1, 1, 1] = np.linspace(1, 0.1, 6)
+    grown[:, 1, 0, 1] = np.linspace(0, 0.3, 6)
+    turns, places = np.tile(BEND.rotations, (6, 1, 1)), np.tile(BONES.offsets, (6, 1, 1))
+    plain = Motion(BONES, turns, places, 30.0)
+    clip, unscaled = (body.simulate(motion, pre_roll=pre_roll) for motion in (replace(plain, scales=grown), plain))
+    points = np.einsum("fij,nj->fni", grown[:, 1] - np.eye(3), HORNED.points)
+    weights = np.concatenate([SKIN["elbow"], np.ones(len(HORN.points))])
+    added = weights[:, None] * rotations.rotate(BEND.world()[1][1], points)
+    assert np.allclose(clip.points, unscaled.points + added, atol=1e-9)
+    assert np.allclose(body.pose(replace(plain, scales=grown)[3]).points, body.pose(BEND).points + added[3], atol=1e-9)
+
+
+def test_scales_that_have_no_effect_are_said():
+    motion = Motion(BONES, BEND.rotations[None], BONES.offsets[None], scales=np.tile(2 * np.eye(3), (1, 3, 1, 1)))
+    with pytest.warns(PliantWarning, match="scale: flesh without a skin keeps its size, though joints scale: root"):
+        ElasticBody(BAR, BONES, nodes=250).simulate(motion)
+
+
 def test_a_loose_part_goes_along_in_dynamics_and_does_not_whip():
     turns = np.tile(BONES.rest_rotations, (12, 1, 1))
     turns[:, 1] = rotations.from_axis_angle([0, 0, 1], np.radians(np.linspace(0, 60, 12)))

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from pliant.core.errors import InputError, PliantWarning, about_argument
 from pliant.core.shapes import Mesh, Shape
-from pliant.core.skeleton import Skeleton
+from pliant.core.skeleton import Motion, Skeleton
 from pliant.core.topology import Floats, Ints
 from pliant.core.values import Value
 from pliant.engines.simulate.bones import Bones, rest_segments
@@ -104,6 +104,11 @@ class Binding(Value):
         share = sum(self.skin[self.surface.triangles[:, k]] for k in range(3)).multiply(area[:, None]).tocsr()
         total = np.maximum(np.asarray(share.sum(axis=0)).ravel(), 1e-300)
         return np.asarray(share.T @ corners.mean(axis=1)) / total[:, None]
+
+    def scale_notes(self, motion: Motion) -> tuple[str, ...]:
+        """Joints whose scales have no effect, as no skin says what they scale, as text; nothing if there are none."""
+        scaled = [] if self.skin is not None else motion.scaled_joints
+        return (f"scale: flesh without a skin keeps its size, though joints scale: {', '.join(scaled)}",) * bool(scaled)
 
     def summary(self) -> str:
         """Which parts move how, as text; empty if all is flesh."""
