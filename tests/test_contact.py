@@ -14,10 +14,12 @@ from pliant.contact.forces import Answers, Compliance, Rows, bounded_forces
 from pliant.contact.inverse_hessian import InverseHessian
 from pliant.contact.response import minimise
 from pliant.contact.solver import ContactSolver
+from pliant.contact.steps import LocalContactsStep
 from pliant.contact.watched_rows import MAX_PENETRATION, SurfaceWatch
 from pliant.core.errors import PliantWarning
 from pliant.core.normals import unit
 from pliant.core.rotations import from_axis_angle
+from pliant.engines.simulate.contacts import HeldLayer
 from pliant.geometry.spatial import SurfaceTree
 
 RNG = np.random.default_rng(5)
@@ -554,3 +556,22 @@ def test_however_short_the_part_of_an_edge_inside_is_it_is_found():
     assert (which == 7).all()
     along = np.sort((weights @ edge)[:, 0])
     assert along == pytest.approx([-0.5, 5e-7, 0.5 + 5e-7], abs=1e-9)
+
+
+def test_forces_of_many_contacts_on_a_local_body_are_exact():
+    """λ = max(ρ (v - N u), 0) with u = K⁻¹ Nᵀ λ, of more rows than Newton's method takes at once."""
+    rng, n, m = np.random.default_rng(3), 500, 900
+    directions = rng.normal(size=(m, 3))
+    rows = Rows(
+        rng.integers(n, size=(m, 4)), rng.normal(size=(m, 4)),
+        directions / np.linalg.norm(directions, axis=1, keepdims=True), rng.uniform(0, 1e-2, m), np.full(m, 1e4),
+        np.zeros(m), np.full(m, np.inf), np.zeros(m), np.zeros(m, np.int64),
+    )  # fmt: skip
+    layer = HeldLayer(rng.normal(size=(n, 3)), rng.uniform(0.5, 2, n), 1.0)
+    step = LocalContactsStep(layer, layer.compliance, rows, np.zeros((n, 3)))
+    assert step.exact
+    moved = rows.spread(step.forces, n) / layer.stiffness[:, None]
+    np.testing.assert_allclose(step.step(), moved, atol=1e-9)
+    wanted = np.maximum(rows.rho * (rows.violation - rows.along(moved)), 0)
+    assert np.abs(step.forces - wanted).max() < 1e-6 * wanted.max()
+    assert 100 < (step.forces > 0).sum() < m

@@ -133,6 +133,19 @@ def test_steps_are_divided_where_flesh_cannot_follow_the_bones(small, monkeypatc
     assert errors[0] < 0.6 * errors[1]
 
 
+def test_divided_steps_are_of_second_order(small):
+    """Halving dt halves what steps are divided into, too; of flesh without limits, as other orders are measured."""
+    motion, rates = shaken(4, fps=960, frames=321), [60, 120, 240, 480]
+    stiff = small.with_material(Material(young=3e6))
+    options = {"fps": 15, "stretch_limit": "none", "accuracy": 1e-3}
+    for rate in rates:
+        assert player_of(Stepper(stiff, 1 / rate), motion, Pace.of(motion, 1 / rate, 15, 0.0)).substeps.max() > 1
+    clips = [stiff.simulate(motion, dt=1 / rate, **options).points for rate in rates]
+    exact = clips[-1] + (clips[-1] - clips[-2]) / 3
+    errors = np.array([np.linalg.norm(clip - exact, axis=2).max() for clip in clips[:-1]])
+    assert np.log2(errors[:-1] / errors[1:]).min() > 1.8
+
+
 def test_divided_steps_resume_exactly(small):
     states = list(small.states(shaken(4), dt=1 / 30))
     again = list(small.states(shaken(4), dt=1 / 30, resume=states[7]))

@@ -244,10 +244,24 @@ def test_scale_goes_into_the_bones_and_nodes_between_are_folded_in(tmp_path, sca
     np.testing.assert_allclose(lengths, lengths[0], rtol=1e-9)
 
 
-def test_uneven_scale_is_said(tmp_path):
+def test_uneven_scales_are_kept(tmp_path):
+    """x = p + Δ S (X - P) is what the file's frames do to a point that is bound to a joint."""
     path = rigged().glb(tmp_path / "a.glb")
-    with pytest.warns(PliantWarning, match="scaled unevenly"):
-        pliant.read_motion(path, clip="grow")
+    plain, motion = Plain(path), pliant.read_motion(path, clip="grow")
+    assert motion.scaled_joints == ["hip", "knee"]
+    point, (P, rest) = np.array([0.3, -0.2, 0.5]), motion.skeleton.rest_world
+    p, world = motion.world()
+    for frame in (0, 11, len(motion) - 1):
+        pose = plain.sampled(1, frame / motion.fps)
+        for j, node in enumerate((1, 3)):
+            there = np.array(plain.world(node, pose)) @ np.linalg.inv(plain.world(node, {})) @ [*point, 1]
+            R = rotations.matrix(rotations.multiply(world[frame, j], rotations.inverse(rest[j])))
+            moved = p[frame, j] + R @ motion.scales[frame, j] @ (point - P[j])
+            np.testing.assert_allclose(moved, there[:3], atol=1e-6)
+    np.testing.assert_allclose(motion.at([2.5]).scales[0], motion.scales[2:4].mean(axis=0))
+    assert pliant.read_motion(path, clip="turn").scales is None
+    with pytest.warns(PliantWarning, match="left out how joints are scaled: hip, knee"):
+        pliant.write(tmp_path / "a.bvh", motion)
 
 
 def test_joints_in_any_order_come_out_parents_first(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -13,6 +14,7 @@ from gltf_maker import rigged
 from pliant import ElasticBody, InputError, Material, Mesh, Motion, PliantWarning, Skeleton, SkeletonPose, gallery
 from pliant.app.scene import read_scene
 from pliant.core import rotations
+from pliant.core.regions import Sphere
 from pliant.core.shapes import Layer
 from pliant.engines.simulate.app.scene import ElasticScene, static_motion
 from pliant.engines.simulate.binding import bind
@@ -73,6 +75,28 @@ def test_a_part_that_is_bound_to_one_joint_moves_with_it_exactly():
     assert np.allclose(moved, turned, atol=1e-9)
 
 
+@pytest.mark.parametrize("pre_roll", [0.0, 0.1])
+def test_joints_scale_what_the_skin_binds_to_them(pre_roll):
+    """A horn is squashed as a blinking eye is; flesh swings about a skin that is squashed."""
+    grown, body = np.tile(np.eye(3), (6, 3, 1, 1)), ElasticBody(HORNED, BONES, nodes=250)
+    grown[:, 1, 1, 1] = np.linspace(1, 0.1, 6)
+    grown[:, 1, 0, 1] = np.linspace(0, 0.3, 6)
+    turns, places = np.tile(BEND.rotations, (6, 1, 1)), np.tile(BONES.offsets, (6, 1, 1))
+    plain = Motion(BONES, turns, places, 30.0)
+    clip, unscaled = (body.simulate(motion, pre_roll=pre_roll) for motion in (replace(plain, scales=grown), plain))
+    points = np.einsum("fij,nj->fni", grown[:, 1] - np.eye(3), HORNED.points)
+    weights = np.concatenate([SKIN["elbow"], np.ones(len(HORN.points))])
+    added = weights[:, None] * rotations.rotate(BEND.world()[1][1], points)
+    assert np.allclose(clip.points, unscaled.points + added, atol=1e-9)
+    assert np.allclose(body.pose(replace(plain, scales=grown)[3]).points, body.pose(BEND).points + added[3], atol=1e-9)
+
+
+def test_scales_that_have_no_effect_are_said():
+    motion = Motion(BONES, BEND.rotations[None], BONES.offsets[None], scales=np.tile(2 * np.eye(3), (1, 3, 1, 1)))
+    with pytest.warns(PliantWarning, match="scale: flesh without a skin keeps its size, though joints scale: root"):
+        ElasticBody(BAR, BONES, nodes=250).simulate(motion)
+
+
 def test_a_loose_part_goes_along_in_dynamics_and_does_not_whip():
     turns = np.tile(BONES.rest_rotations, (12, 1, 1))
     turns[:, 1] = rotations.from_axis_angle([0, 0, 1], np.radians(np.linspace(0, 60, 12)))
@@ -114,8 +138,24 @@ def test_a_machine_of_rigid_parts_moves_as_its_skin_does():
     assert pose.converged
     assert np.allclose(pose.points[:8], parts[0].points, atol=1e-9)
     assert np.allclose(pose.points[8:], rotations.rotate(BEND.world()[1][1], parts[1].points), atol=1e-9)
+    assert body.binding.summary() == "2 rigid"
     soft = ElasticBody(mesh, BONES, nodes=200, soft=["root", "elbow"])
     assert soft.binding.parts == (2, 0, 0)
+
+
+@pytest.mark.parametrize(("region", "why"), [
+    (Sphere((1.1, 2, 0), 0.4), "on 1 of 1 parts in region 0 of those that are soft: 1 not wholly in it"),
+    ("elbow", 'on 1 of 2 parts in the region "elbow": 1 without an inside'),
+    (Sphere((9, 9, 9), 0.1), "no vertex is in region 0 of those that are soft: rigid = false has no effect"),
+])  # fmt: skip
+def test_parts_that_cannot_be_soft_are_said(region, why):
+    """A rod and a sheet move with the elbow; only what is wholly in a region, and has an inside, gets soft."""
+    rod, sheet = box([0.5, 2, 0], [1.2, 0.4, 0.4]), Mesh([[0, 1, 0], [1, 1, 0], [1, 1, 1], [0, 1, 1]], [[0, 1, 2, 3]])
+    mesh = joined(BAR, rod, sheet, groups={"root": [SKIN["root"], 0, 0], "elbow": [SKIN["elbow"] / 4, 1, 1],
+                                           "tip": [SKIN["elbow"] * 3 / 4, 0, 0]})  # fmt: skip
+    with pytest.warns(PliantWarning, match=re.escape(why)):
+        binding = bind(mesh, BONES, soft=[region])
+    assert binding.parts == ((2, 1, 0) if region == "elbow" else (1, 2, 0))
 
 
 def test_a_jelly_on_one_bone_is_flesh():

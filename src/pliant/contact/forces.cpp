@@ -133,28 +133,29 @@ struct Sharing {
     }
 };
 
-// Solves A x = b for a dense symmetric positive definite A (n, n), of which the lower part is read and overwritten by
-// its Cholesky factor, and b by x. Whether it is definite.
+// Solves A x = b for a dense symmetric positive definite A (n, n), of which the upper part is read and overwritten by
+// its Cholesky factor U, A = Uᵀ U, and b by x. Whether it is definite. Rows that share no vertex do not meet: what is 0
+// is skipped.
 bool solve_dense(std::vector<double> &A, std::vector<double> &b) {
     const int64_t n = int64_t(b.size());
-    for (int64_t i = 0; i < n; ++i) {
-        double *row = &A[i * n];
-        for (int64_t j = 0; j <= i; ++j) {
-            const double *other = &A[j * n];
-            double sum = row[j];
-            for (int64_t k = 0; k < j; ++k) sum -= row[k] * other[k];
-            if (j == i) {
-                if (!(sum > 0)) return false;
-                row[i] = std::sqrt(sum);
-            } else
-                row[j] = sum / other[j];
+    for (int64_t k = 0; k < n; ++k) {
+        double *__restrict const row = &A[k * n];
+        if (!(row[k] > 0)) return false;
+        const double scale = 1 / std::sqrt(row[k]);
+        for (int64_t j = k; j < n; ++j) row[j] *= scale;
+        b[k] *= scale;
+        for (int64_t i = k + 1; i < n; ++i) {
+            const double share = row[i];
+            if (share == 0.0) continue;
+            double *__restrict const below = &A[i * n];
+            for (int64_t j = i; j < n; ++j) below[j] -= share * row[j];
+            b[i] -= share * b[k];
         }
-        for (int64_t k = 0; k < i; ++k) b[i] -= row[k] * b[k];
-        b[i] /= row[i];
     }
     for (int64_t i = n - 1; i >= 0; --i) {
-        b[i] /= A[i * n + i];
-        for (int64_t k = 0; k < i; ++k) b[k] -= A[i * n + k] * b[i];
+        double sum = b[i];
+        for (int64_t k = i + 1; k < n; ++k) sum -= A[i * n + k] * b[k];
+        b[i] = sum / A[i * n + i];
     }
     return true;
 }
@@ -170,10 +171,10 @@ static bool acting_forces(const Points &rows, const In<double, 1> &rho, const In
     for (size_t at = 0; at < sharing.rows.size(); ++at)
         for (const auto &[i, a] : sharing.rows[at])
             for (const auto &[j, b] : sharing.rows[at])
-                if (j <= i) S[i * n + j] += a * b * softness(sharing.vertex[at]);
+                if (i <= j) S[i * n + j] += a * b * softness(sharing.vertex[at]);
     found.resize(n);
     for (size_t i = 0; i < n; ++i) {
-        for (size_t j = 0; j <= i; ++j) {
+        for (size_t j = i; j < n; ++j) {
             double cosine = 0.0;
             for (int axis = 0; axis < 3 && S[i * n + j] != 0.0; ++axis)
                 cosine += rows.directions(some[i], axis) * rows.directions(some[j], axis);

@@ -42,6 +42,8 @@ MAX_PIVOTED_ROWS = 1000
 """Rows above which pivoting takes longer than conjugate gradients."""
 REDUNDANCY = 1.5
 """Rows over vertices above which forces are all but undetermined, and take many conjugate gradients."""
+FIRST_SWEEPS = 9
+"""The same, that tell which of many rows act, for Newton's method."""
 MAX_SWEEPS = 1000
 """Over all rows, where vertices give way each by itself."""
 MAX_DENSE_VERTICES = 2500
@@ -247,12 +249,18 @@ class LocalContactsStep(ContactStep):
             (rows.vertices, rows.weights, rows.directions),
             (compliance.softness, compliance.resolution),
         )
-        if len(pairs) or not kernels.contact_newton(points, rows.rho, self._ahead, soft, enough, self.forces, moved):
+        for most in (MAX_SWEEPS,) if len(pairs) else (FIRST_SWEEPS, FIRST_SWEEPS, MAX_SWEEPS):
+            given = points, rows.rho, self._ahead
+            if not len(pairs) and kernels.contact_newton(given, soft, enough, self.forces, moved):
+                self.exact = True
+                break
+            moved[:] = 0.0
             sweeps = kernels.contact_sweeps(
-                points, rows.rho, self._ahead, pairs, bounding, rows.friction[pairs[:, 0]], soft, enough, MAX_SWEEPS,
-                self.forces, moved,
-            )  # fmt: skip
-            self.exact = sweeps <= MAX_SWEEPS
+                given, pairs, bounding, rows.friction[pairs[:, 0]], soft, enough, most, self.forces, moved
+            )
+            self.exact = sweeps <= most
+            if self.exact:
+                break
         self.rows = bounded(rows, self.forces)
         self.pushing, self._step = self.forces > 0, d + moved
         self.foreseen = rows.violation - rows.along(self._step)

@@ -25,6 +25,8 @@ from pliant.core.topology import Floats, Ints
 from pliant.core.validation import as_points, expect, frame_rate, name_list
 from pliant.core.values import Displayed, Value, as_array, locked, owned
 
+LEAST_SCALE = 1e-3
+"""By which joints scale what is bound to them, below which it is rounding."""
 MOST_MOTION_FRAMES = 10_000_000
 """Frames that a motion may be resampled to."""
 
@@ -152,6 +154,8 @@ class SkeletonPose(Displayed, Value):
     """(j, 4) local rotation of each joint."""
     translations: Floats
     """(j, 3) local translation of each joint; ``skeleton.offsets`` where the bones keep their length."""
+    scales: Floats | None = None
+    """(j, 3, 3) those of a frame of a `Motion`."""
 
     def __post_init__(self) -> None:
         expect(self.skeleton, Skeleton, "the skeleton of a pose")
@@ -195,6 +199,9 @@ class Motion(Displayed, Value):
     channels: tuple[tuple[str, ...], ...] | None = None
     """The BVH channels of each joint, where the motion came from such a file; its writer keeps to them."""
     name: str = "motion"
+    scales: Floats | None = None
+    """(frames, j, 3, 3) how each joint scales what is bound to it before it moves it, along the world's axes at rest:
+    ``x = p + Δ S (X - P)`` for a joint that moves from P to p and rotates by Δ; None if none does."""
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -214,6 +221,11 @@ class Motion(Displayed, Value):
         finite = np.isfinite(quaternions).all(axis=(1, 2)) & np.isfinite(positions).all(axis=(1, 2))
         if not finite.all():
             raise InputError(f"frame {int(np.argmin(finite))} of the motion has NaN or infinite values")
+        if self.scales is not None:
+            scales = owned(self.scales, "scales", np.float64)
+            if scales.shape != (*positions.shape, 3) or not np.isfinite(scales).all():
+                raise InputError(f"scales have shape {scales.shape}; expected finite {(*positions.shape, 3)}")
+            put(self, "scales", scales)
         put(self, "fps", frame_rate(self.fps))
         put(self, "rotations", locked(rotations.normalize(quaternions)))
         put(self, "translations", positions)
@@ -233,7 +245,8 @@ class Motion(Displayed, Value):
         return len(self.rotations)
 
     def __getitem__(self, frame: int) -> SkeletonPose:
-        return SkeletonPose(self.skeleton, self.rotations[frame], self.translations[frame])
+        scales = None if self.scales is None else self.scales[frame]
+        return SkeletonPose(self.skeleton, self.rotations[frame], self.translations[frame], scales)
 
     def __iter__(self) -> Iterator[SkeletonPose]:
         return (self[k] for k in range(len(self)))
@@ -242,6 +255,19 @@ class Motion(Displayed, Value):
     def duration(self) -> float:
         """Seconds from the first frame to the last."""
         return (len(self) - 1) / self.fps
+
+    @property
+    def scaled_joints(self) -> list[str]:
+        """Names of the joints that scale what is bound to them."""
+        if self.scales is None:
+            return []
+        scaled = np.abs(self.scales - np.eye(3)).max(axis=(0, 2, 3), initial=0.0) > LEAST_SCALE
+        return [name for name, is_scaled in zip(self.skeleton.names, scaled, strict=True) if is_scaled]
+
+    def chosen(self, which: slice | Ints) -> Motion:
+        """Some of its frames."""
+        scales = None if self.scales is None else self.scales[which]
+        return replace(self, rotations=self.rotations[which], translations=self.translations[which], scales=scales)
 
     def resampled(self, fps: float) -> Motion:
         """The same motion at another frame rate: rotations are interpolated at constant speed."""
@@ -261,9 +287,14 @@ class Motion(Displayed, Value):
             raise InputError(f"times are {times!r:.60}; expected frames from 0 to {len(self) - 1}", argument="times")
         low = np.minimum(at.astype(np.int64), max(len(self) - 2, 0))
         high, t = np.minimum(low + 1, len(self) - 1), at - low
-        positions = (1 - t[:, None, None]) * self.translations[low] + t[:, None, None] * self.translations[high]
+
+        def mixed(values: Floats) -> Floats:
+            share = t.reshape(-1, *[1] * (values.ndim - 1))
+            return (1 - share) * values[low] + share * values[high]
+
         quaternions = rotations.slerp(self.rotations[low], self.rotations[high], t[:, None])
-        return replace(self, rotations=quaternions, translations=positions)
+        scales = None if self.scales is None else mixed(self.scales)
+        return replace(self, rotations=quaternions, translations=mixed(self.translations), scales=scales)
 
     def world(self) -> tuple[Floats, Floats]:
         """Joint positions (frames, j, 3) and rotations (frames, j, 4) in the world."""

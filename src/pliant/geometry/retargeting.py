@@ -273,7 +273,9 @@ def _followed(
                 world[:, j] = local_rotations[:, j] = rotations.multiply(rotation, rest_rotations[j])
             displacement = rotations.rotate(T, positions[:, pairs[lead]] - positions[0, pairs[lead]])
             local_positions[:, j] = rest[lead] + scale * displacement - rotations.rotate(rotation, rest[lead] - rest[j])
-    found = replace(motion, skeleton=skeleton, rotations=local_rotations, translations=local_positions, channels=None)
+    found = replace(
+        motion, skeleton=skeleton, rotations=local_rotations, translations=local_positions, channels=None, scales=None
+    )
     return _grounded(found, list(roots), rest, up)
 
 

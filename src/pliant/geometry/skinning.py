@@ -163,7 +163,7 @@ def _matching(motion: Motion, clip: Animation) -> Motion:
             argument="motion",
         )
     rows = np.minimum(np.arange(len(clip)), len(motion) - 1)
-    return replace(motion, rotations=motion.rotations[rows], translations=motion.translations[rows], channels=None)
+    return replace(motion.chosen(rows), channels=None)
 
 
 def _jointed(mesh: Mesh, found: Decomposition) -> tuple[Decomposition, Skeleton]:

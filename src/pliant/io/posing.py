@@ -6,17 +6,19 @@ x = Σ_j w_j A_j v            skinned; A_j (3, 4) is what joint j does to a poin
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from pliant.core import rotations
-from pliant.core.errors import PliantWarning
 from pliant.core.shapes import World
 from pliant.core.skeleton import Motion, Skeleton
 from pliant.core.topology import Floats, Ints
+
+FLAT_FRAME = 1e-6
+"""Least over largest size of a joint's frame at rest, below which what is bound to it stays as it is."""
 
 
 def morphed(positions: Floats, targets: Sequence[Floats | None], weights: Floats) -> Floats:
@@ -61,10 +63,17 @@ def rest_skeleton(names: Sequence[str], parents: Ints, frames: Floats, world: Wo
     return Skeleton(tuple(names), parents, positions[0], quaternions[0], world=world)
 
 
-def joint_motion(label: str, skeleton: Skeleton, world: Floats, fps: float, name: str) -> Motion:
-    """The motion of joints whose transforms are (frames, j, 4, 4); label: the file, for a warning."""
-    warn_if_uneven(label, world)
-    return Motion(skeleton, *_local_frames(world, skeleton.parents), fps, name=name)
+def joint_motion(skeleton: Skeleton, rest: Floats, world: Floats, fps: float, name: str) -> Motion:
+    """The motion of joints whose transforms are (frames, j, 4, 4), and at rest (j, 4, 4)."""
+    moved = Motion(skeleton, *_local_frames(world, skeleton.parents), fps, name=name)
+    rotated = rotations.multiply(moved.world()[1], rotations.inverse(skeleton.rest_world[1]))
+    size = np.linalg.svd(rest[:, :3, :3], compute_uv=False)
+    known = size[:, 2] > FLAT_FRAME * size[:, 0]
+    inverse = np.linalg.inv(np.where(known[:, None, None], rest[:, :3, :3], np.eye(3)))
+    scales = np.swapaxes(rotations.matrix(rotated), -1, -2) @ world[..., :3, :3] @ inverse
+    scales[:, ~known] = np.eye(3)
+    scaled = replace(moved, scales=scales)
+    return scaled if scaled.scaled_joints else moved
 
 
 def _local_frames(world: Floats, parents: Ints) -> tuple[Floats, Floats]:
@@ -77,16 +86,3 @@ def _local_frames(world: Floats, parents: Ints) -> tuple[Floats, Floats]:
     base = np.where(has_parent[:, None], positions[:, parents], 0.0)
     back = rotations.inverse(above)
     return rotations.multiply(back, quaternions), rotations.rotate(back, positions - base)
-
-
-def warn_if_uneven(label: str, world: Floats) -> None:
-    """Warn of joints that scale one axis only: a skeleton stores lengths and rotations."""
-    linear = world[..., :3, :3]
-    gram = np.swapaxes(linear, -1, -2) @ linear
-    size = np.trace(gram, axis1=-2, axis2=-1)[..., None, None] / 3
-    if (np.abs(gram - size * np.eye(3)) > 2e-3 * size).any():
-        warnings.warn(
-            f"{label}: some joints are scaled unevenly, which a skeleton cannot hold; left that out",
-            PliantWarning,
-            stacklevel=3,
-        )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import tempfile
+import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pliant.core.clips import DEFAULT_FPS, Animation, Pose, Shapes
-from pliant.core.errors import FileError, InputError
+from pliant.core.errors import FileError, InputError, PliantWarning
 from pliant.core.interop import takes_meshes
 from pliant.core.shapes import Mesh, PointCloud, TetMesh
 from pliant.core.skeleton import Motion
@@ -59,6 +60,9 @@ def write(path: PathLike, content: Content | Pose, *, quantize: bool = False) ->
     if isinstance(content, (Animation, Shapes)) and not target.suffix:
         return _write_sequence(target, "" if isinstance(content, Shapes) else "frame", BY_SUFFIX[".obj"], content)
     format = format_of(path, target.suffix.lower(), written=True)
+    if isinstance(content, Motion) and content.scales is not None:
+        scaled = ", ".join(content.scaled_joints)
+        warnings.warn(f"{target}: left out how joints are scaled: {scaled}", PliantWarning, stacklevel=2)
     if kind in format.writes:
         with staged(target) as staging:
             format.function("write", kind)(staging, content, **more)

@@ -95,8 +95,7 @@ class BodyExhibit:
     def run(self, show: Progress | None = None) -> SimulateRun:
         """Fill the shape, and solve all frames."""
         mesh, motion = self.make(self.vertices)
-        some = slice(self.frames)
-        motion = replace(motion, rotations=motion.rotations[some], translations=motion.translations[some])
+        motion = motion.chosen(slice(self.frames))
         options = SimulateOptions.read(self.scene())
         scene = ElasticScene(mesh, motion.skeleton, motion, options, title=self.title)
         begun = time.perf_counter()

@@ -136,7 +136,8 @@ def without_joints(motion: Motion, patterns: Sequence[str]) -> Motion:
         skeleton.world,
     )
     rotated, positions = motion.rotations[:, kept], motion.translations[:, kept]
-    return replace(motion, skeleton=smaller, rotations=rotated, translations=positions, channels=None)
+    scales = None if motion.scales is None else motion.scales[:, kept]
+    return replace(motion, skeleton=smaller, rotations=rotated, translations=positions, channels=None, scales=scales)
 
 
 def _children(skeleton: Skeleton, joint: int) -> Ints:
@@ -171,7 +172,7 @@ def part_of(motion: Animation | Motion, first: int, last: int) -> Animation | Mo
     """The frames from `first` to `last`."""
     some = slice(first, last + 1)
     if isinstance(motion, Motion):
-        return replace(motion, rotations=motion.rotations[some], translations=motion.translations[some])
+        return motion.chosen(some)
     return replace(motion, points=motion.points[some])
 
 

@@ -20,7 +20,7 @@ Vertices that are not flesh are *carried* (`carrying`).
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from pliant.core.errors import InputError, PliantWarning, about_argument
 from pliant.core.shapes import Mesh, Shape
-from pliant.core.skeleton import Skeleton
+from pliant.core.skeleton import Motion, Skeleton
 from pliant.core.topology import Floats, Ints
 from pliant.core.values import Value
 from pliant.engines.simulate.bones import Bones, rest_segments
@@ -105,11 +105,15 @@ class Binding(Value):
         total = np.maximum(np.asarray(share.sum(axis=0)).ravel(), 1e-300)
         return np.asarray(share.T @ corners.mean(axis=1)) / total[:, None]
 
+    def scale_notes(self, motion: Motion) -> tuple[str, ...]:
+        """Joints whose scales have no effect, as no skin says what they scale, as text; nothing if there are none."""
+        scaled = [] if self.skin is not None else motion.scaled_joints
+        return (f"scale: flesh without a skin keeps its size, though joints scale: {', '.join(scaled)}",) * bool(scaled)
+
     def summary(self) -> str:
         """Which parts move how, as text; empty if all is flesh."""
-        elastic, rigid, skinned = self.parts
-        others = [f"{rigid} rigid"] * (rigid > 0) + [f"{skinned} skinned"] * (skinned > 0)
-        return ", ".join([f"{elastic} of flesh", *others]) if others else ""
+        kinds = zip(self.parts, ("of flesh", "rigid", "skinned"), strict=True)
+        return ", ".join(f"{count} {kind}" for count, kind in kinds if count) if any(self.parts[1:]) else ""
 
 
 def bind(shape: Shape, skeleton: Skeleton, rigid: Sequence[Region] = (), soft: Sequence[Region] = ()) -> Binding:
@@ -127,23 +131,34 @@ def bind(shape: Shape, skeleton: Skeleton, rigid: Sequence[Region] = (), soft: S
         return Binding(body_surface(shape))
     parts = _Parts.of(shape, skin, skeleton)
     kind = parts.kinds(skeleton) if skin is not None else np.full(len(parts), ELASTIC)
-    kind[parts.covered_by(_inside(shape, skeleton, soft, "soft")) & parts.solid] = ELASTIC
-    stiff = _inside(shape, skeleton, rigid, "rigid")
+    for region, inside in _named(shape, skeleton, soft, "soft"):
+        parts.soften(kind, region, inside)
+    stiff = np.zeros(len(shape.points), dtype=bool)
+    for _, inside in _named(shape, skeleton, rigid, "rigid"):
+        stiff |= inside
     kind[parts.covered_by(stiff)] = RIGID
-    if not (kind == ELASTIC).any():
-        stiff |= parts.part == parts.made_elastic(kind)
     counts = int((kind == ELASTIC).sum()), int((kind == RIGID).sum()), int((kind == SKINNED).sum())
+    if not counts[ELASTIC]:
+        stiff |= parts.part == parts.made_elastic(kind)
     neighbours = None if skin is None else neighbouring_joints(shape, skin, skeleton)
     return Binding(parts.surface(kind), skin, parts.carried(kind, stiff), counts, neighbours)
 
 
-def _inside(mesh: Mesh, skeleton: Skeleton, regions: Sequence[Region], name: str) -> NDArray[np.bool_]:
-    """(n,) the vertices in any of some regions."""
-    mask = np.zeros(len(mesh.points), dtype=bool)
+def _named(
+    mesh: Mesh, skeleton: Skeleton, regions: Sequence[Region], argument: str
+) -> Iterator[tuple[str, NDArray[np.bool_]]]:
+    """Regions as text, and (n,) the vertices in each; what has none is said."""
     for k, region in enumerate(regions):
-        with about_argument(name, k):
-            mask |= region_weight(mesh.points, region, mesh, skeleton) > 0.5
-    return mask
+        with about_argument(argument, k):
+            inside = region_weight(mesh.points, region, mesh, skeleton) > 0.5
+        name = f'the region "{region}"' if isinstance(region, str) else f"region {k} of those that are {argument}"
+        if not inside.any():
+            _warn(f"no vertex is in {name}: rigid = {str(argument == 'rigid').lower()} has no effect")
+        yield name, inside
+
+
+def _warn(message: str) -> None:
+    warnings.warn(message, PliantWarning, stacklevel=6)
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,13 +233,20 @@ class _Parts:
         volume = [abs(Mesh(self.mesh.points, self.mesh.triangles[self._owner == k]).volume) for k in range(len(self))]
         largest = int(np.argmax(np.where(self.solid, volume, 0)))
         kind[largest] = ELASTIC
-        warnings.warn(
-            f"nothing of the shape is flesh: {'each of its parts' if len(self) > 1 else 'it'} moves with its bone; "
-            "name a region with rigid = false to make it soft",
-            PliantWarning,
-            stacklevel=4,
-        )
+        moves = "each of its parts moves" if len(self) > 1 else "it moves"
+        _warn(f"nothing of the shape is flesh: {moves} with its bone; name a region with rigid = false to make it soft")
         return largest
+
+    def soften(self, kind: Ints, region: str, inside: NDArray[np.bool_]) -> None:
+        """Mark the parts in a region (n,) as flesh, as far as they can be; the others are said."""
+        there = np.bincount(self.part[inside], minlength=len(self)) > 0
+        whole = self.covered_by(inside)
+        kind[whole & self.solid] = ELASTIC
+        left = there & (kind != ELASTIC)
+        reasons = {"not wholly in it": left & ~whole, "without an inside": left & whole}
+        why = ", ".join(f"{parts.sum()} {reason}" for reason, parts in reasons.items() if parts.any())
+        if why:
+            _warn(f"rigid = false has no effect on {left.sum()} of {there.sum()} parts in {region}: {why}")
 
     def _runs_through(self, part: int, starts: Floats, stops: Floats) -> bool:
         """Whether a third of one of the segments is inside a part."""

@@ -193,13 +193,15 @@ class ElasticBody(Displayed):
         """Let vertices that joints carry follow the frames of these bones, which are the last nodes."""
         assert isinstance(self.shape, Mesh)
         nodes = self.discretisation.nodes
-        framed = carriers if self.binding.skin is None else np.union1d(carriers, self.node_weights.bone)
+        carrying = [] if self.binding.skin is None else [np.unique(self.node_weights.bone)]
+        framed = np.concatenate([carriers, *carrying])
         self.surface = carried_surface(
-            self.surface, self.shape, self.binding, self.bones, framed, nodes, self.node_weights, foreign
+            self.surface, self.shape, self.binding, self.bones, carriers, nodes, self.node_weights, foreign
         )
         added = frame_points(self.bones, framed, self.diagonal).reshape(-1, 3)
         nothing = np.zeros(len(added))
-        self.samples = self.samples.with_points(added, np.repeat(framed, 4), nothing, nothing)
+        scaled = np.repeat(np.arange(len(framed)) < len(carriers), 4)
+        self.samples = self.samples.with_points(added, np.repeat(framed, 4), nothing, nothing, scaled)
         points, radii = np.concatenate([nodes.points, added]), np.full(len(added), UNSEEN * self.diagonal)
         self.nodes = replace(nodes, points=locked(points), radii=locked(np.concatenate([nodes.radii, radii])))
         rows = self.samples.blend[len(self.samples) - len(added) :].toarray()
@@ -407,7 +409,8 @@ class ElasticBody(Displayed):
         if not isinstance(pose, SkeletonPose):
             raise InputError(f"the pose is a {type(pose).__name__}; expected a SkeletonPose, as skeleton.pose gives")
         self.check_skeleton(pose.skeleton)
-        return self.bones.posed(pose.rotations[None], pose.translations[None])
+        scales = None if pose.scales is None else pose.scales[None]
+        return self.bones.posed(pose.rotations[None], pose.translations[None], scales)
 
     def check_skeleton(self, skeleton: Skeleton) -> None:
         """A pose or motion has to be of this body's joints."""

@@ -65,6 +65,8 @@ class BoneSamples(Value):
     """(s,) radius of the bone there."""
     skin: Any = None
     """Sparse (s, b): weights by which samples move as linear blend skinning does; rows of others are empty."""
+    scaled: NDArray[np.bool_] | None = None
+    """(s,) which move as what their joint scales, too; None: none of them."""
 
     def __len__(self) -> int:
         return len(self.points)
@@ -95,10 +97,13 @@ class BoneSamples(Value):
     def chosen(self, which: Ints) -> BoneSamples:
         """Some of them."""
         columns: dict[str, Any] = {name: locked(getattr(self, name)[which]) for name in COLUMNS}
-        return replace(self, **columns, skin=None if self.skin is None else self.skin[which])
+        skin, scaled = (None if part is None else part[which] for part in (self.skin, self.scaled))
+        return replace(self, **columns, skin=skin, scaled=scaled)
 
-    def with_points(self, points: Floats, bone: Ints, areas: Floats, radii: Floats) -> BoneSamples:
-        """These, and then points (k, 3) that move rigidly with bones (k,)."""
+    def with_points(
+        self, points: Floats, bone: Ints, areas: Floats, radii: Floats, scaled: NDArray[np.bool_] | None = None
+    ) -> BoneSamples:
+        """These, and then points (k, 3) that move rigidly with bones (k,), or as what their joints scale."""
         from scipy.sparse import csr_array, vstack
 
         across, none = points - self.bones.heads[bone], csr_array((len(points), len(self.bones)))
@@ -107,14 +112,20 @@ class BoneSamples(Value):
             name: locked(np.concatenate([getattr(self, name), column]))
             for name, column in zip(COLUMNS, more, strict=True)
         }
-        return replace(self, **joined, skin=None if self.skin is None else vstack([self.skin, none]).tocsr())
+        skin = None if self.skin is None else vstack([self.skin, none]).tocsr()
+        before = None if scaled is None else np.concatenate([np.zeros(len(self), dtype=bool), scaled])
+        return replace(self, **joined, skin=skin, scaled=before)
 
     def posed(self, frames: Frames) -> Floats:
         """(f, s, 3) where the samples are on posed bones."""
         t = self.along[:, None]
         axis = (1 - t) * frames.heads[:, self.bone] + t * frames.tails[:, self.bone]
         quaternions = np.stack([self._weights.quaternions(frame) for frame in frames.quaternions])
-        placed = axis + rotations.rotate(quaternions, self.across)
+        across = self.across
+        if frames.scales is not None and self.scaled is not None:
+            scales = np.where(self.scaled[:, None, None], frames.scales[:, self.bone], np.eye(3))
+            across = np.einsum("fsij,sj->fsi", scales, across)
+        placed = axis + rotations.rotate(quaternions, across)
         if self.skinned.any():
             moves = [frames.transforms(self.bones, k) for k in range(len(placed))]
             blended = np.stack([self._weights.carried(self.points, *move) for move in moves])

@@ -108,8 +108,8 @@ class Bones(Value):
             carriers=len(joints),
         )
 
-    def posed(self, quaternions: Floats, translations: Floats) -> Frames:
-        """Bones for local rotations (f, j, 4) and translations (f, j, 3) of the joints."""
+    def posed(self, quaternions: Floats, translations: Floats, scales: Floats | None = None) -> Frames:
+        """Bones for local rotations (f, j, 4), translations (f, j, 3) and scales (f, j, 3, 3) of the joints."""
         spot, world = forward_kinematics(self.skeleton.parents, quaternions, translations)
         moved = rotations.multiply(world, self._rest_inverse)
         beside = self.skeleton.parents if self.beside is None else self.beside
@@ -120,7 +120,7 @@ class Bones(Value):
         tails[:, followed] = spot[:, self.child[followed]]
         straight = rotations.rotate(moved, self.tails - self.heads)
         q = rotations.multiply(rotations.between(straight, tails - heads), moved)
-        return Frames(heads, tails, q, quaternions)
+        return Frames(heads, tails, q, quaternions, None if scales is None else scales[:, self.joint])
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,10 +135,13 @@ class Frames:
     """(f, b, 4) rotation since rest, signs consistent along the skeleton."""
     joints: Floats
     """(f, j, 4) local rotations of the joints."""
+    scales: Floats | None = None
+    """(f, b, 3, 3) how the joints scale what the skin binds to them; None if they do not."""
 
     def chosen(self, which: slice) -> Frames:
         """Some of the frames."""
-        return Frames(self.heads[which], self.tails[which], self.quaternions[which], self.joints[which])
+        scales = None if self.scales is None else self.scales[which]
+        return Frames(self.heads[which], self.tails[which], self.quaternions[which], self.joints[which], scales)
 
     def transforms(self, bones: Bones, frame: int) -> tuple[Floats, Floats]:
         """(b, 9) rotations and (b, 3) translations that move the flesh of bones from rest to a frame."""

@@ -5,13 +5,15 @@ with the weights w_j is an affine combination of their points,
 
     x = Σ_j w_j (R_j X + t_j) = Σ_j w_j (f_j0 + Σ_k (X − F_j0)_k / s (f_jk − f_j0)),
 
-so it follows from the nodes in the same way as flesh does.
+so it follows from the nodes in the same way as flesh does. Where the motion scales a joint (an eye blinks by being
+squashed), its frame is scaled, too.
 
 Where the file has a skin, flesh adds to it: a vertex with functions φ_I of the free nodes is where the skin has it, and
 as far from there as flesh is from where the bones alone carry it,
 
     x = Σ_j w_j (R_j X + t_j) + Σ_I φ_I (x_I − c_I),      c_I = Σ_b w_Ib (R_b X_I + t_b).
 
+The bones that carry nodes have frames of their own, which are not scaled: what a joint scales is the skin.
 So what the skin does is kept to the finest detail, and no edge is stretched by more than the difference of what is
 added at its ends. That is smooth: φ are averaged over neighbouring vertices as far as nodes reach, since they are steep
 beside the samples of bones. Flesh that is thinner than its nodes are apart has no say in how it bends, and a vertex
@@ -60,14 +62,15 @@ def carried_surface(
     mesh: Mesh,
     binding: Binding,
     bones: Bones,
-    framed: Ints,
+    carriers: Ints,
     nodes: Nodes,
     weights: RotationWeights,
     foreign: Floats,
 ) -> Interpolation:
     """The functions of all vertices.
 
-    surface: those of the vertices of flesh. framed: (c,) the bones with frames. weights: of the bones at the nodes.
+    surface: those of the vertices of flesh. carriers: (c,) bones whose frames carry vertices; those that carry nodes
+    come after them. weights: of the bones at the nodes.
     foreign: (p,) the share of nodes that reach a vertex of flesh without belonging to it.
     """
     from scipy.sparse import csr_array, diags_array, hstack
@@ -76,7 +79,7 @@ def carried_surface(
     spread = csr_array((np.ones(len(elastic)), (elastic, np.arange(len(elastic)))), shape=(n, len(elastic)))
     carried = csr_array((n, len(bones.skeleton))) if binding.carried is None else binding.carried
     rows = spread @ csr_array(surface.matrix)
-    frames = _by_frames(carried @ _moving_alike(bones), mesh.points, bones, framed, nodes.surface.diagonal)
+    frames = _by_frames(carried @ _moving_alike(bones), mesh.points, bones, carriers, nodes.surface.diagonal)
     if binding.skin is not None:
         bound = np.zeros(n)
         bound[elastic] = np.diff(binding.skin.indptr)[elastic] > 0
@@ -90,9 +93,10 @@ def carried_surface(
         free = diags_array((np.arange(len(nodes)) < nodes.free).astype(np.float64))
         added = diags_array(bound) @ _averaged(diags_array(bound * share) @ rows @ free, mesh, reach)
         skinned = diags_array(bound) @ binding.skin @ _moving_alike(bones)
-        frames = frames + _by_frames(skinned, mesh.points, bones, framed, nodes.surface.diagonal)
-        at_nodes = _by_frames(weights.table(len(bones)), nodes.points, bones, framed, nodes.surface.diagonal)
-        rows, frames = diags_array(1 - bound) @ rows + added, frames - added @ at_nodes
+        frames = frames + _by_frames(skinned, mesh.points, bones, carriers, nodes.surface.diagonal)
+        carrying = np.unique(weights.bone)
+        at_nodes = _by_frames(weights.table(len(bones)), nodes.points, bones, carrying, nodes.surface.diagonal)
+        rows, frames = diags_array(1 - bound) @ rows + added, hstack([frames, -added @ at_nodes])
     table = csr_array(hstack([rows, frames]))
     table.eliminate_zeros()
     table.sort_indices()

@@ -39,6 +39,7 @@ from pliant.core.shapes import Mesh, Shape, TetMesh
 from pliant.core.skeleton import Motion
 from pliant.core.topology import Floats, Ints
 from pliant.engines.simulate.nodes import SUPPORT_FACTOR
+from pliant.numerics.linalg import one_blas_thread
 
 if TYPE_CHECKING:
     from pliant.engines.simulate.body import ElasticBody
@@ -330,10 +331,11 @@ class StageContact:
         first = np.concatenate([[0], np.flatnonzero(np.diff(group[order])) + 1, [count]]) if count else np.zeros(1)
         S, directions, soft = S[order][:, order], rows.directions[order], 1 / rows.rho[order]
         stiffness = [np.zeros(0)]
-        for a, b in pairwise(first.astype(np.int64).tolist()):
-            block = S[a:b, a:b].toarray() * (directions[a:b] @ directions[a:b].T)
-            block[np.diag_indices_from(block)] += soft[a:b]
-            stiffness.append(np.linalg.inv(block).ravel())
+        with one_blas_thread():  # more of them are slower for blocks as small as these
+            for a, b in pairwise(first.astype(np.int64).tolist()):
+                block = S[a:b, a:b].toarray() * (directions[a:b] @ directions[a:b].T)
+                block[np.diag_indices_from(block)] += soft[a:b]
+                stiffness.append(np.linalg.inv(block).ravel())
         nodes = (points[order] @ self._collisions.N_free).tocsr()
         return (
             nodes.indptr.astype(np.int64), nodes.indices.astype(np.int32), nodes.data.astype(np.float32),

@@ -322,15 +322,15 @@ class Stepper:
     ) -> tuple[Floats, StrainLimits | None, Solved]:  # fmt: skip
         """Nodes (n, 3) in contact and within strain limits; the limits that act, if any, and how it was solved.
 
-        x: the nodes of a linear solve without either, from a guess. solved: that solve.
+        x: the nodes of a linear solve without either, from a guess. solved: that solve, which may have iterations left.
         """
 
         def exceeded(x: Floats) -> StrainLimits | None:
             return self.limits.exceeded(x, carried)
 
         limits = exceeded(x)
-        touching = contact if contact is not None and contact.at(x).energy > 0 else None
-        if limits is not None or touching is not None:
+        unsolved = solved.strain > accuracy and solved.iterations < iterations
+        if unsolved or limits is not None or (contact is not None and contact.at(x).energy > 0):
             found = limited(
                 posed, guess, x, left, limits, mass, stiffness, preconditioner, scale=solved.scale,
                 accuracy=accuracy, iterations=iterations, contact=contact, exceeded=exceeded,
@@ -368,17 +368,17 @@ class Stepper:
             elastic = body.operator.forces(x, posed.R, shift) + self.leash * x[:free]
             return load - inertial - self.stiffness * elastic
 
-        guess = x.copy()
-        solved = refine(
-            posed, x, left, self.single, self.stiffness, self.preconditioner,
-            accuracy=self.accuracy, iterations=ITERATIONS, scale=self._scale(x, coasting), relative=True,
+        contact, before, guess = None, start.contact if self.collisions is not None else None, x.copy()
+        apart = before is None or not before.in_contact
+        solved = refine(  # in contact, only its scale is of use: what flesh does without contact is far from the answer
+            posed, x, left, self.single, self.stiffness, self.preconditioner, relative=True,
+            accuracy=self.accuracy, iterations=ITERATIONS if apart else 0, scale=self._scale(x, coasting),
         )  # fmt: skip
         solve = partial(
             self._pressed, posed, left, carried, self.single, self.stiffness, self.preconditioner,
             accuracy=self.accuracy, iterations=ITERATIONS,
         )  # fmt: skip
-        contact, before = None, start.contact if self.collisions is not None else None
-        if before is None or not before.in_contact:
+        if apart:
             x, limits, solved = solve(None, guess, x, solved)
             guess = x
         if self.collisions is not None:

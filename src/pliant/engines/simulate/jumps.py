@@ -6,7 +6,8 @@ either side of it alone, and the flesh starts anew behind it. Where all bones mo
 along rigidly and keeps its swing; else it starts in the static shape of the new pose, moving with the bones.
 
 Short of that, bones may move so unevenly that a step is too long for it: steps are divided until bones are nowhere
-farther than `LARGEST_UNEVENNESS` from where they would get without acceleration (`substeps`).
+farther than `LARGEST_UNEVENNESS` from where they would get without acceleration (`unevenness`, `substeps`). Of steps
+shorter than the default, each is divided as that would be, so that errors still fall with the square of the step.
 
 A *glitch* is a jump and a jump back, a few frames later. The frames in between are errors, not poses: joints are eased
 over them, from the frame before to the frame after.
@@ -25,6 +26,7 @@ from pliant.core.skeleton import Motion
 from pliant.core.topology import Floats, Ints
 from pliant.engines.simulate.bones import Bones, Frames
 from pliant.engines.simulate.dynamics import GAMMA
+from pliant.engines.simulate.options import SimulateOptions
 
 LEAST_JUMP_RATIO = 0.05
 """Length of a jump, over the diagonal."""
@@ -142,8 +144,8 @@ def _far(lengths: Floats, fps: float) -> NDArray[np.bool_]:
     return (lengths > LEAST_JUMP_RATIO) & (lengths * fps > LEAST_SPEED)
 
 
-def substeps(frames: Frames, diagonal: float) -> Ints:
-    """(steps,) into how many steps each has to be divided: powers of 2, which may be more than `MOST_SUBSTEPS`.
+def unevenness(frames: Frames, diagonal: float) -> Floats:
+    """(steps,) how far bones leave an even motion within each step, over `LARGEST_UNEVENNESS`.
 
     frames: the bones at the beginning and at the ends of both stages of every step.
     """
@@ -153,8 +155,17 @@ def substeps(frames: Frames, diagonal: float) -> Ints:
     before = rotations.inverse(q[first])
     rotated = [rotations.log(rotations.shortest(rotations.multiply(before, q[part]))) for part in (middle, last)]
     off = [np.linalg.norm(y[1] - y[0] / GAMMA, axis=2).max(axis=1) / (1 - GAMMA) for y in (moved, rotated)]
-    far = np.maximum(off[0], BODY_RADIUS * off[1])
-    return np.asarray(2 ** np.ceil(np.log2(np.maximum(far / LARGEST_UNEVENNESS, 1)) / 2), dtype=np.int64)
+    return np.maximum(off[0], BODY_RADIUS * off[1]) / LARGEST_UNEVENNESS
+
+
+def substeps(uneven: Floats, seconds: float) -> Ints:
+    """(steps,) into how many steps each, of a length in seconds, is divided: powers of 2.
+
+    Unevenness is of second order in time, so that steps shorter than the default are as many as that is divided into.
+    """
+    in_default = uneven * max(1.0, SimulateOptions().dt / seconds) ** 2
+    wanted = 2 ** np.ceil(np.log2(np.maximum(in_default, 1)) / 2)
+    return np.minimum(wanted, MOST_SUBSTEPS).astype(np.int64)
 
 
 def find_jumps(bones: Bones, frames: Frames, fps: float, diagonal: float) -> list[Jump]:

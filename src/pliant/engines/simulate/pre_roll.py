@@ -21,8 +21,9 @@ RAMP = 0.3
 """Seconds in which joints reach the first pose's velocity; of a pre-roll shorter than a second, this share."""
 
 
-def pre_roll_poses(motion: Motion, times: Floats, seconds: float) -> tuple[Floats, Floats]:
-    """Rotations (f, j, 4) and translations (f, j, 3) at `times` (f,), from minus `seconds` to 0 in the first pose."""
+def pre_roll_poses(motion: Motion, times: Floats, seconds: float) -> tuple[Floats, Floats, Floats | None]:
+    """Rotations (f, j, 4), translations (f, j, 3) and scales (f, j, 3, 3), if there are any, at `times` (f,), from
+    minus `seconds` to 0 in the first pose."""
     ramp = min(RAMP, RAMP * seconds)
     q, spin, x, velocity = _first(motion)
     rest, roots = motion.skeleton, (motion.skeleton.parents < 0)[None, :, None]
@@ -32,7 +33,13 @@ def pre_roll_poses(motion: Motion, times: Floats, seconds: float) -> tuple[Float
     turning = rotations.multiply(q, rotations.exp(spin * lead))
     easing = rotations.slerp(np.broadcast_to(rest.rest_rotations, turning.shape), turning, share[..., 0])
     sliding = rest.offsets + share * (x + velocity * lead - rest.offsets)
-    return np.where(roots, turning, easing), np.where(roots, x + velocity * t, sliding)
+    scales = None if motion.scales is None else scaled_from_rest(motion.scales[0], share[..., None])
+    return np.where(roots, turning, easing), np.where(roots, x + velocity * t, sliding), scales
+
+
+def scaled_from_rest(scales: Floats, share: Floats) -> Floats:
+    """Scales (j, 3, 3) of joints, of which some shares are reached."""
+    return np.eye(3) + share * (scales - np.eye(3))
 
 
 def _first(motion: Motion) -> tuple[Floats, Floats, Floats, Floats]:

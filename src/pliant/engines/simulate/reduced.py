@@ -98,7 +98,7 @@ class ReducedBody(Displayed):
         if len(body.operator.sliding):
             raise InputError("a skin that slides does not act on eigenmodes; leave it out, or do without modes")
         self.body, self.shape, self.skeleton = body, body.shape, body.skeleton
-        self.bones, self.diagonal = body.bones, body.diagonal
+        self.bones, self.binding, self.diagonal = body.bones, body.binding, body.diagonal
         with one_blas_thread():
             self.frequencies, shapes = bending_modes(body, modes)
             """(k,) angular, of the modes."""

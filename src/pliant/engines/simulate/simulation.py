@@ -34,9 +34,10 @@ from pliant.engines.simulate.jumps import (
     jump_notes,
     rigid_step,
     substeps,
+    unevenness,
 )
 from pliant.engines.simulate.options import SimulateOptions
-from pliant.engines.simulate.pre_roll import pre_roll_poses
+from pliant.engines.simulate.pre_roll import pre_roll_poses, scaled_from_rest
 
 if TYPE_CHECKING:
     from pliant.engines.simulate.body import ElasticBody
@@ -46,8 +47,8 @@ EARLY = 1e-6
 """Of a step or frame, that a moment may be early."""
 DEGREES_A_STEP = 3.0
 """By which joints turn, at most, on the path from rest to a pose along which flesh must not pass through itself."""
-Poses = tuple[Floats, Floats]
-"""Local rotations (f, j, 4) and translations (f, j, 3) of joints."""
+Poses = tuple[Floats, Floats, Floats | None]
+"""Local rotations (f, j, 4) and translations (f, j, 3) of joints, and their scales (f, j, 3, 3) if they have any."""
 
 
 class StoppedWarning(PliantWarning):
@@ -63,7 +64,7 @@ class Simulation(Animation):
     stopped: str = ""
     """Where and why it stopped before the motion's end, as text; empty if it did not."""
     notes: tuple[str, ...] = ()
-    """What is wrong with the motion: its glitches and jumps."""
+    """What is wrong with the motion: its glitches, jumps and scales."""
 
     def measured(self, name: str) -> Floats:
         """(frames,) of a number of the states: volume, energy, kinetic, inverted, overstrained, contacts or others."""
@@ -130,18 +131,19 @@ def _moments(steps: int) -> Floats:
 
 
 def _sampled(motion: Motion, at: Floats, cuts: Sequence[int] = ()) -> Poses:
-    """Rotations (f, j, 4) and translations (f, j, 3) at frames `at` (f,), with fractions, smoothly in between.
+    """The joints at frames `at` (f,), with fractions, smoothly in between.
 
     Before a frame of `cuts`, the pose of the frame before is held. `at` ascends.
     """
     edges = [0, *cuts, len(motion)]
     bounds = np.searchsorted(at, [-np.inf, *(cut - EARLY for cut in cuts), np.inf])
     parts = [
-        _smooth(replace(motion, rotations=motion.rotations[a:b], translations=motion.translations[a:b]), at[i:j] - a)
+        _smooth(motion.chosen(slice(a, b)), at[i:j] - a)
         for (a, b), (i, j) in zip(pairwise(edges), pairwise(bounds), strict=True)
     ]
-    quaternions, translations = (np.concatenate(part) for part in zip(*parts, strict=True))
-    return quaternions, translations
+    quaternions, translations, scales = zip(*parts, strict=True)
+    joined = None if motion.scales is None else np.concatenate(scales)
+    return np.concatenate(quaternions), np.concatenate(translations), joined
 
 
 def _smooth(motion: Motion, at: Floats) -> Poses:
@@ -153,7 +155,8 @@ def _smooth(motion: Motion, at: Floats) -> Poses:
     quaternions, at = motion.rotations, np.clip(at, 0, len(motion) - 1)
     flips = np.where(np.einsum("fji,fji->fj", quaternions[1:], quaternions[:-1]) < 0, -1.0, 1.0)
     quaternions = np.concatenate([quaternions[:1], np.cumprod(flips, axis=0)[..., None] * quaternions[1:]])
-    return rotations.normalize(_cubic(quaternions, at)), _cubic(motion.translations, at)
+    scales = None if motion.scales is None else _cubic(motion.scales, at)
+    return rotations.normalize(_cubic(quaternions, at)), _cubic(motion.translations, at), scales
 
 
 def _cubic(values: Floats, at: Floats) -> Floats:
@@ -195,9 +198,7 @@ def play(
             return stepper.restart(start, player.frames)
         if pre_roll > 0:
             before_cut = min((jump.frame for jump in jumps_of(stepper.body, motion)), default=len(motion))
-            shown = replace(
-                motion, rotations=motion.rotations[:before_cut], translations=motion.translations[:before_cut]
-            )
+            shown = motion.chosen(slice(before_cut))
             return _rolled(shown, pace, max(round(pre_roll / pace.step), 2), player)
         return player.begun(0, following=following)
 
@@ -255,9 +256,14 @@ class Player:
         return self.stepper.body.bones.posed(*self.poses)
 
     @cached_property
+    def unevenness(self) -> Floats:
+        """(steps,) of the bones, over what flesh can follow in one step."""
+        return unevenness(self.frames, self.stepper.body.diagonal)
+
+    @cached_property
     def substeps(self) -> Ints:
-        """(steps,) into how many steps each has to be divided, so that flesh can follow the bones."""
-        return substeps(self.frames, self.stepper.body.diagonal)
+        """(steps,) into how many steps each is divided."""
+        return substeps(self.unevenness, self.stepper.h)
 
     def step(self, state: BodyState, k: int) -> BodyState:
         """The state after step k, from that before it."""
@@ -269,11 +275,10 @@ class Player:
         R, shift, _ = rigid_step(self.frames, 2 * k - 2, 2 * k)
         return self.stepper.teleported(state, self._ahead(k), R, shift)
 
-    def _divided(self, state: BodyState, k: int, wanted: int) -> BodyState:
+    def _divided(self, state: BodyState, k: int, count: int) -> BodyState:
         """The state after step k, which is divided into so many."""
-        if wanted == 1:
+        if count == 1:
             return self.stepper.step(state, self.frames, 2 * k)
-        count = min(wanted, MOST_SUBSTEPS)
         if count not in self._shorter:
             self._shorter[count] = self.stepper.divided(count)
         shorter, done = self._shorter[count], [state]
@@ -281,7 +286,7 @@ class Player:
         while len(done) <= count and not done[-1].problem:
             done.append(shorter.step(done[-1], frames, 2 * len(done)))
         found = replace(_worst(done[1:]), time=state.time + self.stepper.h)
-        if wanted > count and not found.message:
+        if self.unevenness[k - 1] > MOST_SUBSTEPS**2 and not found.message:
             message = f"bones move farther in a step than flesh can follow; {SHORTER_STEPS}"
             found = replace(found, converged=False, message=message)
         return found
@@ -294,14 +299,16 @@ class Player:
     def _path(self, k: int) -> Poses:
         """From rest to the pose after step k. A single root is there from the beginning: the shape is moved rigidly."""
         skeleton = self.stepper.body.skeleton
-        q, x = (part[2 * k] for part in self.poses)
+        q, x = (part[2 * k] for part in self.poses[:2])
+        scales = self.poses[2]
         roots = (skeleton.parents < 0)[:, None]
         moved = roots & (roots.sum() == 1)
         first = np.where(moved, q, skeleton.rest_rotations), np.where(moved, x, skeleton.offsets)
         angle = 2 * np.arccos(np.clip(np.abs(np.einsum("ji,ji->j", first[0], q)), 0, 1))
         share = np.linspace(0, 1, 2 + int(np.degrees(angle.max()) / DEGREES_A_STEP))[:, None]
         rotated = rotations.slerp(np.broadcast_to(first[0], (len(share), *q.shape)), q, share)
-        return rotated, first[1] + share[..., None] * (x - first[1])
+        grown = None if scales is None else scaled_from_rest(scales[2 * k], share[..., None, None])
+        return rotated, first[1] + share[..., None] * (x - first[1]), grown
 
     def _ahead(self, k: int) -> Frames:
         """The moment after step k, and the ends of the next one's stages if there is one."""
@@ -398,7 +405,8 @@ class States(Iterator[BodyState]):
         body, pace = self.body, self.pace
         kept: list[BodyState] = []
         points: list[Floats] = []
-        stopped, notes = "", (*self.notes, *jump_notes(jumps_of(body, self.motion)))
+        scaled = body.binding.scale_notes(self.motion)
+        stopped, notes = "", (*self.notes, *jump_notes(jumps_of(body, self.motion)), *scaled)
         for note in notes:
             warnings.warn(note, PliantWarning, stacklevel=4)
         for state in self:

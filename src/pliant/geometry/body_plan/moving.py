@@ -75,8 +75,7 @@ def without_reference_pose(motion: Motion) -> Motion:
         return motion
     what = "the source's first frame is a reference pose that it jumps from: its second frame is shown there instead"
     warnings.warn(what, PliantWarning, stacklevel=2)
-    some = np.maximum(np.arange(len(motion)), 1)
-    return replace(motion, rotations=motion.rotations[some], translations=motion.translations[some])
+    return motion.chosen(np.maximum(np.arange(len(motion)), 1))
 
 
 def moving_skeleton(

@@ -30,7 +30,7 @@ from pliant.io.apart import run_apart
 from pliant.io.fbx.parse import FBX_ALLOWANCE
 from pliant.io.joining import Part, checked_polygons, joined_mesh, object_labels
 from pliant.io.naming import PICTURE_MARKS, unique_names
-from pliant.io.posing import joint_motion, morphed, parent_joints, rest_skeleton, skinned, warn_if_uneven
+from pliant.io.posing import joint_motion, morphed, parent_joints, rest_skeleton, skinned
 from pliant.io.source import LARGEST_UNPACKED, Source
 
 LINEAR_SKINNING = (0, 1)
@@ -197,7 +197,6 @@ class FbxScene:
     def skeleton(self) -> Skeleton:
         """The joints at rest."""
         frames, parents = self.rest[self.joints], parent_joints(self.joints, self.parents, self.order)
-        warn_if_uneven(self.source.label, frames)
         return rest_skeleton(list(self._joint_names.values()), parents, frames, self.world)
 
     @cached_property
@@ -208,7 +207,8 @@ class FbxScene:
 
     def motion(self, name: str) -> Motion:
         """The joints in the clip that was asked for."""
-        return joint_motion(self.source.label, self.skeleton, self.moved[:, self.joints], self.about["rate"], name)
+        rest, moved = self.rest[self.joints], self.moved[:, self.joints]
+        return joint_motion(self.skeleton, rest, moved, self.about["rate"], name)
 
     # Parts
 

@@ -14,7 +14,7 @@ joint, are folded in. From the joints' world transforms ``W_j = [s_j R_j | p_j]`
     rotation_j = R_parentᵀ R_j          translation_j = R_parentᵀ (p_j - p_parent)
 
 so that uniform scales end up in the lengths of the bones, and every joint stands where the file puts it. A mirrored
-frame (one of a negative scale) has its x axis reversed.
+frame (one of a negative scale) has its x axis reversed. Scales that a clip changes are kept beside (`Motion.scales`).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from pliant.io.gltf.geometry import target_names
 from pliant.io.gltf.scene import read_skin
 from pliant.io.gltf.tree import ChannelPath, NodeTree, read_tree
 from pliant.io.naming import chosen_clip, unique_names
-from pliant.io.posing import joint_motion, parent_joints, rest_skeleton, warn_if_uneven
+from pliant.io.posing import joint_motion, parent_joints, rest_skeleton
 
 SamplerMode = Literal["STEP", "LINEAR", "CUBICSPLINE"]
 PATH_WIDTHS = {"translation": 3, "rotation": 4, "scale": 3}
@@ -219,7 +219,6 @@ def skeleton_of(doc: GltfDocument) -> Skeleton:
     """The joints of the file's first skin, as its nodes stand at rest."""
     joints = _read_joints(doc)
     world = joints.tree.world()[:, joints.nodes]
-    warn_if_uneven(doc.source.label, world)
     return rest_skeleton(joints.names, joints.parents, world[0], World())
 
 
@@ -228,9 +227,9 @@ def motion_of(doc: GltfDocument, clip: Clip, fps: float) -> Motion:
     joints = _read_joints(doc)
     times = clip.frame_times(fps)
     doc.check_size(len(times) * len(joints.tree) * 16, "frames")
-    rest = rest_skeleton(joints.names, joints.parents, joints.tree.world()[0, joints.nodes], World())
+    rest = joints.tree.world()[0, joints.nodes]
     world = joints.tree.world(len(times), clip.at(times))[:, joints.nodes]
-    return joint_motion(doc.source.label, rest, world, fps, clip.name)
+    return joint_motion(rest_skeleton(joints.names, joints.parents, rest, World()), rest, world, fps, clip.name)
 
 
 @dataclass(frozen=True, eq=False)

@@ -62,16 +62,20 @@ def stage_world(stage: Any) -> World:
 
 def stage_skeleton(source: Source, query: Any) -> Skeleton:
     """A skeleton, where it was bound."""
+    names = unique_names(joint_names(query, [str(joint) for joint in query.GetJointOrder()]))
+    parents = np.array(query.GetTopology().GetParentIndices(), dtype=np.int64)
+    return rest_skeleton(names, parents, _bound(source, query), stage_world(query.GetPrim().GetStage()))
+
+
+def _bound(source: Source, query: Any) -> Floats:
+    """(j, 4, 4) where the joints were bound, in the world."""
     Usd = library("Usd")
     bind = np.array(query.GetJointWorldBindTransforms(), dtype=np.float64).reshape(-1, 4, 4)
     count = len(query.GetJointOrder())
     if len(bind) != count:
         raise source.error(f"has a skeleton of {count} joints and {len(bind)} bindTransforms; expected as many")
-    names = unique_names(joint_names(query, [str(joint) for joint in query.GetJointOrder()]))
-    parents = np.array(query.GetTopology().GetParentIndices(), dtype=np.int64)
     world = bind @ _to_world(source, query, Usd.TimeCode.EarliestTime())
-    frames = checked_transform(source, _columns(world), query.GetPrim())
-    return rest_skeleton(names, parents, frames, stage_world(query.GetPrim().GetStage()))
+    return checked_transform(source, _columns(world), query.GetPrim())
 
 
 def stage_motion(source: Source, query: Any, at: Floats, fps: float) -> Motion:
@@ -85,7 +89,7 @@ def stage_motion(source: Source, query: Any, at: Floats, fps: float) -> Motion:
             raise source.error("has a skeleton whose joints cannot be evaluated; its animation does not fit it")
         frames.append(_columns(joints @ _to_world(source, query, time)))
     world = checked_transform(source, np.stack(frames), query.GetPrim())
-    return joint_motion(source.label, stage_skeleton(source, query), world, fps, source.stem)
+    return joint_motion(stage_skeleton(source, query), _bound(source, query), world, fps, source.stem)
 
 
 def _to_world(source: Source, query: Any, time: Any) -> Floats:

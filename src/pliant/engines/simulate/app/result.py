@@ -140,7 +140,7 @@ class SimulateRun(EngineRun):
 
     @property
     def warnings(self) -> list[str]:
-        """What is wrong with motion and flesh, in sentences that begin with jump, volume, inversion or stretch."""
+        """What is wrong with motion and flesh, in sentences that begin with a name: jump, scale, volume, ..."""
         volume, inverted, overstrained = map(self.measured, ("volume", "inverted", "overstrained"))
         sentences, points = [f"{n}." for n in self.notes], f"{len(self.body.quadrature.points):,} quadrature points"
         if volume.min() < VOLUME_LIMITS[0] or volume.max() > VOLUME_LIMITS[1]:

@@ -256,7 +256,8 @@ class ElasticScene(EngineScene):
         """Poses as the frames of a clip."""
         points = locked(np.stack([pose.points for pose in poses]))
         motion = self.frame_poses
-        return Moved(body, Animation(self.shape, points, motion.fps, motion.name), tuple(poses))
+        notes = body.binding.scale_notes(motion)
+        return Moved(body, Animation(self.shape, points, motion.fps, motion.name), tuple(poses), notes=notes)
 
     def moved(self, body: ElasticBody, states: Iterable[BodyState]) -> Moved:
         """States as the frames of a clip, which ends before one that has a problem."""
