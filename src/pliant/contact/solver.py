@@ -53,9 +53,9 @@ MAX_STRIDE = 0.02
 MAX_STRIDES = 400
 FIRST_RETREAT, MAX_RETREAT = 0.01, 0.5
 """Distances, over the diagonal, from which an obstacle that is in the first shape is led there."""
-MAX_PARTS, LEAST_PART = 80, 0.3
-"""Parts, at most, in which a stride is made where obstacles and the body meet on it; the share of a part's path that is
-free below which the next one is shorter.
+MAX_PARTS, LEAST_PART = 80, 0.25
+"""Parts, at most, in which a stride is made where obstacles and the body meet on it; the least share of a part that the
+next one is where these meet.
 """
 THIN_EDGES = 1.0
 """Thickness of an obstacle, over the longest edge of the body, up to which it has no inside to speak of."""
@@ -383,7 +383,7 @@ class ContactSolver:
             if left == 0:
                 return x
             # Rows foresee what meets on short paths better than on long ones.
-            part = 0.25 * min(part, left) if share < LEAST_PART else 2 * part
+            part = 2 * part if share == 1 else max(share, LEAST_PART) * min(part, left)
         for near, _, _ in swept:
             near.give_up()
         return moved if swept and own is None else x
