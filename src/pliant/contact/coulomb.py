@@ -18,6 +18,7 @@ lacking has become a tenth, friction is bounded anew, and cut down to that. S is
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -139,8 +140,8 @@ def swept_coulomb_forces(
 ) -> tuple[Floats, Rows, bool]:
     """The same on the dense S between the rows that act, or would: the working set, which grows as forces change.
 
-    Sweeps of Gauss-Seidel bring friction and normal forces together quickly, but forces that rows share only slowly:
-    from the second round on, those are found for the bounds of friction that sweeps lead to, before further sweeps.
+    Sweeps of Gauss-Seidel bring friction and normal forces together, but are slow where many rows share few vertices:
+    after ever more of them, forces are minimised for the bounds of friction that they lead to, and swept again.
     Newton's method, which converges only from near, ends each round.
     """
     rows, (pairs, normal) = response.rows, response.rows.friction_pairs
@@ -156,8 +157,9 @@ def swept_coulomb_forces(
             inside[pairs] = inside[normal][:, None]
             some = _WorkingSet.of(response, inside)
         found = some.swept(ahead[inside], force[inside])
-        if k:
-            found = some.swept(ahead[inside], some.minimised(ahead[inside], found))
+        if k and k & (k - 1) == 0:
+            tried = some.swept(ahead[inside], some.minimised(ahead[inside], found))
+            found = min(found, tried, key=partial(some.gap, ahead[inside]))
         force[inside] = some.settled(ahead[inside], found)
         u, bounds = ahead - response.to(force), bounded(rows, force)
         if enough(bounds, force, u, _gap(bounds, force, u)):
@@ -199,12 +201,12 @@ class _WorkingSet:
 
     def settled(self, ahead: Floats, force: Floats) -> Floats:
         """(w,) forces after Newton steps with bounds that follow (Alart and Curnier 1991), as long as these lead on."""
-        gap = self._gap(ahead, force)
+        gap = self.gap(ahead, force)
         for _ in range(MAX_SETTLING_STEPS):
             rows, u = bounded(self.rows, force), ahead - self.S @ force
             trial = force + self.local * (u - force / rows.rho)
             found = in_cone(rows, self._newton(rows, ahead, trial, self.local, following=True))
-            before, gap = gap, self._gap(ahead, found)
+            before, gap = gap, self.gap(ahead, found)
             if not gap < SETTLING_REDUCTION * before:
                 break
             force = found
@@ -227,7 +229,8 @@ class _WorkingSet:
                 break
         return in_cone(rows, force)
 
-    def _gap(self, ahead: Floats, force: Floats) -> float:
+    def gap(self, ahead: Floats, force: Floats) -> float:
+        """How much more energy forces (w,) lead to than the least, at most."""
         return _gap(bounded(self.rows, force), force, ahead - self.S @ force)
 
     def _newton(self, rows: Rows, ahead: Floats, trial: Floats, gain: Floats, *, following: bool = False) -> Floats:
