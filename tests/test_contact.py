@@ -8,7 +8,7 @@ import pytest
 
 from pliant import Blendshapes, InputError, Pull, Shapes, gallery
 from pliant.contact import Box, Capsule, Cylinder, HalfSpace, MovingObstacle, Sphere
-from pliant.contact.constraints import SurfaceSamples, face_samples, pierced_edges
+from pliant.contact.constraints import Anchors, SurfaceSamples, face_samples, friction_rows, pierced_edges
 from pliant.contact.coulomb import coulomb_forces, swept_coulomb_forces
 from pliant.contact.forces import Answers, Compliance, Rows, bounded_forces
 from pliant.contact.inverse_hessian import InverseHessian
@@ -101,6 +101,45 @@ def test_forces_of_friction_are_those_that_coulombs_law_asks_for(friction):
             along = np.einsum("kj,kj->k", slip, force[count:].reshape(-1, 2))
             assert (along >= (1 - 1e-3) * np.linalg.norm(slip, axis=1) * size - 1e-6)[slides].all()
             assert np.abs(slip[~slides & (normal > 1e-3) & (friction > 0)]).max(initial=0.0) < 1e-4
+
+
+def test_friction_settles_where_many_rows_share_few_vertices():
+    """Sixty points of one face, pushed in every upward direction: sweeps alone hand their forces on for ever."""
+    rng, count, friction = np.random.default_rng(0), 60, 0.3
+    points = SurfaceSamples.at_faces(np.tile(np.arange(3), (count, 1)), rng.dirichlet(np.ones(3), count))
+    directions = unit(np.array([0, 0, 1.0]) + rng.normal(size=(count, 3)))
+    contacts = Rows.pushing(points.vertices, points.weights, directions, np.zeros(count), np.full(count, 1e3))
+    x = rng.normal(size=(3, 3))
+    held = friction_rows(Anchors(points, points.positions(x)), contacts, friction, x)(x)
+    rows, spread = Rows.joined([contacts, held]), np.zeros((3 * count, 3))
+    np.add.at(spread, (np.arange(3 * count)[:, None], rows.vertices), rows.weights)
+    S = spread @ (0.5 + 0.5 * np.eye(3)) @ spread.T * (rows.directions @ rows.directions.T)
+
+    class Response:
+        def __init__(self):
+            self.rows, self.to = rows, S.__matmul__
+            self.between = lambda chosen: S[np.ix_(chosen, chosen)]
+
+    ahead = -rows.along(rng.normal(size=(3, 3)) - [0, 0, 2])
+    guess = np.zeros(3 * count)
+    force, found, exact = swept_coulomb_forces(
+        Response(), ahead, guess, lambda rows, forces, violation, gap: gap < 1e-9
+    )
+    assert exact
+    assert np.count_nonzero(force[:count]) > 3
+    assert (np.linalg.norm(force[count:].reshape(-1, 2), axis=1) <= friction * force[:count] * (1 + 1e-12)).all()
+    np.testing.assert_allclose(found.forces_at(ahead - S @ force), force, atol=1e-3 * force.max())
+
+
+def test_friction_acts_on_the_row_that_presses_where_several_are_at_a_point():
+    """A vertex among four faces of an obstacle: one of them presses, whichever comes first."""
+    four = SurfaceSamples.at_vertices(np.zeros(4, np.int64))
+    directions = unit(np.array([[0, 0, 1.0], [1, 0, 1], [0, 1, 1], [1, 1, 0]]))
+    for pressing in range(4):
+        violation = np.where(np.arange(4) == pressing, 1e-6, -1e-3)
+        contacts = Rows.pushing(four.vertices, four.weights, directions, violation, np.ones(4))
+        anchors = Anchors(SurfaceSamples.at_vertices(np.zeros(1, np.int64)), np.zeros((1, 3)))
+        assert anchors.rows(contacts)[1].tolist() == [pressing]
 
 
 def moving(obstacle, *places) -> MovingObstacle:

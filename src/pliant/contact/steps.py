@@ -243,7 +243,8 @@ class LocalContactsStep(ContactStep):
         super().__init__(body, InverseHessian(), rows, d, share)
         self.forces, moved = np.zeros(len(rows)) if guess is None else in_cone(rows, guess), np.zeros_like(d)
         pairs, bounding = rows.friction_pairs
-        points, (soft, enough) = (rows.vertices, rows.weights, rows.directions), (compliance.softness, compliance.resolution)
+        points = rows.vertices, rows.weights, rows.directions
+        soft, enough = compliance.softness, compliance.resolution
         if len(pairs) or not kernels.contact_newton(points, rows.rho, self._ahead, soft, enough, self.forces, moved):
             sweeps = kernels.contact_sweeps(
                 points, rows.rho, self._ahead, pairs, bounding, rows.friction[pairs[:, 0]], soft, enough, MAX_SWEEPS,
