@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from pliant.contact.forces import Answers, Compliance, Rows, bounded_forces
 from pliant.contact.inverse_hessian import InverseHessian
 from pliant.contact.response import minimise
 from pliant.contact.solver import ContactSolver
-from pliant.contact.watched_rows import MAX_PENETRATION, SurfaceWatch
+from pliant.contact.watched_rows import MAX_PENETRATION, ObstacleContacts, SurfaceWatch
 from pliant.core.errors import PliantWarning
 from pliant.core.normals import unit
 from pliant.core.rotations import from_axis_angle
@@ -121,14 +122,16 @@ def test_friction_settles_where_many_rows_share_few_vertices():
             self.between = lambda chosen: S[np.ix_(chosen, chosen)]
 
     ahead = -rows.along(rng.normal(size=(3, 3)) - [0, 0, 2])
-    guess = np.zeros(3 * count)
-    force, found, exact = swept_coulomb_forces(
-        Response(), ahead, guess, lambda rows, forces, violation, gap: gap < 1e-9
-    )
+    given = ahead, np.zeros(3 * count), lambda rows, forces, violation, gap: gap < 1e-9
+    force, found, exact = swept_coulomb_forces(Response(), *given)
     assert exact
     assert np.count_nonzero(force[:count]) > 3
     assert (np.linalg.norm(force[count:].reshape(-1, 2), axis=1) <= friction * force[:count] * (1 + 1e-12)).all()
     np.testing.assert_allclose(found.forces_at(ahead - S @ force), force, atol=1e-3 * force.max())
+    # What was pressed before, and is no longer, has no forces.
+    force, _, exact = swept_coulomb_forces(Response(), -np.abs(ahead), force, given[-1])
+    assert exact
+    assert not force.any()
 
 
 def test_friction_acts_on_the_row_that_presses_where_several_are_at_a_point():
@@ -473,6 +476,35 @@ def test_a_plate_that_is_in_the_first_shape_is_led_there_by_the_shortest_way(bar
     assert not len(SurfaceTree(bar.shapes.base).moved(pose.points).crossings(plate.tree))
     x = pose.points[np.linalg.norm(bar.shapes.base.points - [0, 0.5, 0], axis=1) < 0.3]
     assert (x[:, 1] < 0.445).all()  # below, all of it
+
+
+def test_an_obstacle_is_followed_where_long_parts_of_its_way_are_cut_short():
+    """Parts that are too long end early, and the closer the one after them starts, the earlier."""
+    solver, limit = ContactSolver(np.array([[0, 1, 2]]), 1.0), 0.018
+
+    class Swept:
+        points, obstacle, clear, count = np.zeros((1, 3)), SimpleNamespace(points=lambda _: np.ones((1, 3))), True, 0
+
+        def rows(self, rho, to):
+            return lambda x: Rows.none()
+
+        def meet(self, before, after, to):
+            length = (to - self.points).max()
+            self.count, far = self.count + 1, length if length <= limit else limit * (0.75 if self.clear else 0.15)
+            self.clear = length <= limit
+            return far / length, False
+
+        def refresh(self):
+            pass
+
+    near = ObstacleContacts(Sphere((0, 0, 0), 1.0), None, swept=(swept := Swept()))
+    swept.obstacle.alone = True
+    x, body = np.zeros((3, 3)), SimpleNamespace(compliance=None)
+    solver._stridden(x, np.ones((3, 3)), [near.obstacle], [near], np.ones(3), body)
+    assert near.swept is swept
+    assert not near.lost
+    np.testing.assert_allclose(swept.points, 1)
+    assert swept.count > 1 / limit
 
 
 def test_a_plate_much_faster_than_it_is_thick_takes_the_shape_along(bar):

@@ -241,18 +241,20 @@ class _WorkingSet:
         free, force = _free(rows, np.zeros(len(rows)), trial, gain)
         single, pairs, k = np.flatnonzero(free.rows), free.sliding, np.count_nonzero(free.rows)
         chosen, count = np.concatenate([single, pairs.ravel()]), k + len(pairs)
+        if not count:
+            return force
         # Points that slide are free across their direction alone.
         at, across = k + np.arange(2 * len(pairs)), np.repeat(np.arange(k, count), 2)
         values = np.concatenate([np.ones(k), free.across.ravel()])
-        V = W = sp.csr_matrix((values, (np.arange(len(chosen)), np.concatenate([np.arange(k), across]))))
+        V = W = sp.csr_matrix(
+            (values, (np.arange(len(chosen)), np.concatenate([np.arange(k), across]))), (len(chosen), count)
+        )
         if following and len(pairs):
             pressing = free.rows[pairs[:, 0] + rows.bounded_by[pairs[:, 0]]]
             along = np.where(pressing[:, None], rows.friction[pairs] * force[pairs] / rows.high[pairs], 0.0)
             column = np.searchsorted(single, pairs[:, 0] + rows.bounded_by[pairs[:, 0]])
             W = V + sp.csr_matrix((along.ravel(), (at, np.repeat(np.where(pressing, column, 0), 2))), V.shape)
             force[pairs] = 0
-        if not len(chosen):
-            return force
         A = np.asarray(V.T @ (W.T @ self.S[np.ix_(chosen, chosen)]).T)
         A[np.diag_indices_from(A)] += free.compliance[np.concatenate([single, pairs[:, 0]])]
         right = V.T @ (ahead - self.S @ force)[chosen]
