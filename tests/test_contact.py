@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pliant import Blendshapes, InputError, Pull, Shapes, gallery
-from pliant.contact import Box, Capsule, Cylinder, HalfSpace, MovingObstacle, Sphere
+from pliant.contact import Box, Capsule, Cylinder, HalfSpace, MovingObstacle, Sphere, solver as contact_solver
 from pliant.contact.constraints import Anchors, SurfaceSamples, face_samples, friction_rows, pierced_edges
 from pliant.contact.coulomb import coulomb_forces, swept_coulomb_forces
 from pliant.contact.forces import Answers, Compliance, Rows, bounded_forces
@@ -505,6 +505,16 @@ def test_an_obstacle_is_followed_where_long_parts_of_its_way_are_cut_short():
     assert not near.lost
     np.testing.assert_allclose(swept.points, 1)
     assert swept.count > 1 / limit
+
+
+def test_contacts_that_are_too_soft_to_keep_an_edge_off_become_stiffer(bar, monkeypatch):
+    """Pushed by more than rows resist before they are used up, the body would stand still just before the edge."""
+    monkeypatch.setattr(contact_solver, "CONTACT_STIFFNESS", 10.0)
+    edge = Box((0, 0, 0), (0.7, 0.7, 4.0)).moved(from_axis_angle([0, 0, 1.0], np.pi / 4), (0, 0, 0))
+    poses = list(bar.poses([[1, 0], [1, 0]], obstacles=[moving(edge, (0.1, 1.1, 0), (0.1, 0.75, 0))]))
+    assert poses[1].contacts > 0
+    assert poses[1].converged
+    assert poses[1].penetration <= MAX_PENETRATION
 
 
 def test_a_plate_much_faster_than_it_is_thick_takes_the_shape_along(bar):

@@ -60,6 +60,8 @@ next one is where these meet.
 THIN_EDGES = 1.0
 """Thickness of an obstacle, over the longest edge of the body, up to which it has no inside to speak of."""
 MAX_CONTACT_ROUNDS = 16
+MAX_BOOST = 1e4
+"""Of the stiffness of contacts, where they are too soft."""
 MAX_FRICTION_ROUNDS = 6
 """Rounds, at most, that are only for points which press without friction."""
 MAX_FRAME_SECONDS = 20.0
@@ -532,10 +534,11 @@ class ContactFrame:
             pressing = watched.by_obstacle(x, found.forces)
             settled = clear and solver._hold(body, x, nears, pressing) and solver._obeys_coulomb(pressing)
             unheld += clear and not settled
-            if settled or unheld > MAX_FRICTION_ROUNDS or thread_time() > self._deadline:
+            soft = found.blocked and not found.converged and boost < MAX_BOOST
+            if (settled and not soft) or unheld > MAX_FRICTION_ROUNDS or thread_time() > self._deadline:
                 break
-            if depth > MAX_PENETRATION * diagonal and not new:
-                boost = min(10 * boost, 1e4)
+            if soft or (depth > MAX_PENETRATION * diagonal and not new):
+                boost = min(10 * boost, MAX_BOOST)
         lost = any(near.lost for near in nears)
         message = solver._shortcoming(depth, crossed, settled or self._quick, lost)
         if not found.converged and not message:
