@@ -2,20 +2,21 @@
 
 from dataclasses import replace
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from pliant import Blendshapes, InputError, Pull, Shapes, gallery
-from pliant.contact import Box, Capsule, Cylinder, HalfSpace, MovingObstacle, Sphere
-from pliant.contact.constraints import SurfaceSamples, face_samples, pierced_edges
+from pliant.contact import Box, Capsule, Cylinder, HalfSpace, MovingObstacle, Sphere, solver as contact_solver
+from pliant.contact.constraints import Anchors, SurfaceSamples, face_samples, friction_rows, pierced_edges
 from pliant.contact.coulomb import coulomb_forces, swept_coulomb_forces
 from pliant.contact.forces import Answers, Compliance, Rows, bounded_forces
 from pliant.contact.inverse_hessian import InverseHessian
 from pliant.contact.response import minimise
 from pliant.contact.solver import ContactSolver
 from pliant.contact.steps import LocalContactsStep
-from pliant.contact.watched_rows import MAX_PENETRATION, SurfaceWatch
+from pliant.contact.watched_rows import MAX_PENETRATION, ObstacleContacts, SurfaceWatch
 from pliant.core.errors import PliantWarning
 from pliant.core.normals import unit
 from pliant.core.rotations import from_axis_angle
@@ -103,6 +104,47 @@ def test_forces_of_friction_are_those_that_coulombs_law_asks_for(friction):
             along = np.einsum("kj,kj->k", slip, force[count:].reshape(-1, 2))
             assert (along >= (1 - 1e-3) * np.linalg.norm(slip, axis=1) * size - 1e-6)[slides].all()
             assert np.abs(slip[~slides & (normal > 1e-3) & (friction > 0)]).max(initial=0.0) < 1e-4
+
+
+def test_friction_settles_where_many_rows_share_few_vertices():
+    """Sixty points of one face, pushed in every upward direction: sweeps alone hand their forces on for ever."""
+    rng, count, friction = np.random.default_rng(0), 60, 0.3
+    points = SurfaceSamples.at_faces(np.tile(np.arange(3), (count, 1)), rng.dirichlet(np.ones(3), count))
+    directions = unit(np.array([0, 0, 1.0]) + rng.normal(size=(count, 3)))
+    contacts = Rows.pushing(points.vertices, points.weights, directions, np.zeros(count), np.full(count, 1e3))
+    x = rng.normal(size=(3, 3))
+    held = friction_rows(Anchors(points, points.positions(x)), contacts, friction, x)(x)
+    rows, spread = Rows.joined([contacts, held]), np.zeros((3 * count, 3))
+    np.add.at(spread, (np.arange(3 * count)[:, None], rows.vertices), rows.weights)
+    S = spread @ (0.5 + 0.5 * np.eye(3)) @ spread.T * (rows.directions @ rows.directions.T)
+
+    class Response:
+        def __init__(self):
+            self.rows, self.to = rows, S.__matmul__
+            self.between = lambda chosen: S[np.ix_(chosen, chosen)]
+
+    ahead = -rows.along(rng.normal(size=(3, 3)) - [0, 0, 2])
+    given = ahead, np.zeros(3 * count), lambda rows, forces, violation, gap: gap < 1e-9
+    force, found, exact = swept_coulomb_forces(Response(), *given)
+    assert exact
+    assert np.count_nonzero(force[:count]) > 3
+    assert (np.linalg.norm(force[count:].reshape(-1, 2), axis=1) <= friction * force[:count] * (1 + 1e-12)).all()
+    np.testing.assert_allclose(found.forces_at(ahead - S @ force), force, atol=1e-3 * force.max())
+    # What was pressed before, and is no longer, has no forces.
+    force, _, exact = swept_coulomb_forces(Response(), -np.abs(ahead), force, given[-1])
+    assert exact
+    assert not force.any()
+
+
+def test_friction_acts_on_the_row_that_presses_where_several_are_at_a_point():
+    """A vertex among four faces of an obstacle: one of them presses, whichever comes first."""
+    four = SurfaceSamples.at_vertices(np.zeros(4, np.int64))
+    directions = unit(np.array([[0, 0, 1.0], [1, 0, 1], [0, 1, 1], [1, 1, 0]]))
+    for pressing in range(4):
+        violation = np.where(np.arange(4) == pressing, 1e-6, -1e-3)
+        contacts = Rows.pushing(four.vertices, four.weights, directions, violation, np.ones(4))
+        anchors = Anchors(SurfaceSamples.at_vertices(np.zeros(1, np.int64)), np.zeros((1, 3)))
+        assert anchors.rows(contacts)[1].tolist() == [pressing]
 
 
 def moving(obstacle, *places) -> MovingObstacle:
@@ -436,6 +478,45 @@ def test_a_plate_that_is_in_the_first_shape_is_led_there_by_the_shortest_way(bar
     assert not len(SurfaceTree(bar.shapes.base).moved(pose.points).crossings(plate.tree))
     x = pose.points[np.linalg.norm(bar.shapes.base.points - [0, 0.5, 0], axis=1) < 0.3]
     assert (x[:, 1] < 0.445).all()  # below, all of it
+
+
+def test_an_obstacle_is_followed_where_long_parts_of_its_way_are_cut_short():
+    """Parts that are too long end early, and the closer the one after them starts, the earlier."""
+    solver, limit = ContactSolver(np.array([[0, 1, 2]]), 1.0), 0.018
+
+    class Swept:
+        points, obstacle, clear, count = np.zeros((1, 3)), SimpleNamespace(points=lambda _: np.ones((1, 3))), True, 0
+
+        def rows(self, rho, to):
+            return lambda x: Rows.none()
+
+        def meet(self, before, after, to):
+            length = (to - self.points).max()
+            self.count, far = self.count + 1, length if length <= limit else limit * (0.75 if self.clear else 0.15)
+            self.clear = length <= limit
+            return far / length, False
+
+        def refresh(self):
+            pass
+
+    near = ObstacleContacts(Sphere((0, 0, 0), 1.0), None, swept=(swept := Swept()))
+    swept.obstacle.alone = True
+    x, body = np.zeros((3, 3)), SimpleNamespace(compliance=None)
+    solver._stridden(x, np.ones((3, 3)), [near.obstacle], [near], np.ones(3), body)
+    assert near.swept is swept
+    assert not near.lost
+    np.testing.assert_allclose(swept.points, 1)
+    assert swept.count > 1 / limit
+
+
+def test_contacts_that_are_too_soft_to_keep_an_edge_off_become_stiffer(bar, monkeypatch):
+    """Pushed by more than rows resist before they are used up, the body would stand still just before the edge."""
+    monkeypatch.setattr(contact_solver, "CONTACT_STIFFNESS", 10.0)
+    edge = Box((0, 0, 0), (0.7, 0.7, 4.0)).moved(from_axis_angle([0, 0, 1.0], np.pi / 4), (0, 0, 0))
+    poses = list(bar.poses([[1, 0], [1, 0]], obstacles=[moving(edge, (0.1, 1.1, 0), (0.1, 0.75, 0))]))
+    assert poses[1].contacts > 0
+    assert poses[1].converged
+    assert poses[1].penetration <= MAX_PENETRATION
 
 
 def test_a_plate_much_faster_than_it_is_thick_takes_the_shape_along(bar):

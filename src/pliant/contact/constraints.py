@@ -357,13 +357,14 @@ class Anchors:
         return Anchors(self.samples.joined(other.samples), np.concatenate([self.positions, other.positions]))
 
     def rows(self, contacts: Rows) -> tuple[Ints, Ints]:
-        """Those that have a row among contacts, and which: the first that is not taken where several are at a point.
+        """Those that have a row among contacts, and which: where several are at a point, those that press it most.
 
         Where two edges meet, or a corner and a face, the point moves along them: it is the nearest on the same.
         """
         at: dict[tuple[float, ...], list[int]] = {}
-        for k, key in enumerate(SurfaceSamples(contacts.vertices, contacts.weights).keys):
-            at.setdefault(key, []).append(k)
+        every = SurfaceSamples(contacts.vertices, contacts.weights).keys
+        for k in np.argsort(-contacts.violation, kind="stable").tolist():
+            at.setdefault(every[k], []).append(k)
         keys = self.samples.keys
         found = [(k, at[key].pop(0)) for k, key in enumerate(keys) if at.get(key)]
         known, loose = {k for k, _ in found}, self.samples.on_faces

@@ -18,9 +18,11 @@ lacking has become a tenth, friction is bounded anew, and cut down to that. S is
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Protocol
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from pliant.contact.forces import EAGER_SHARE, Rows
@@ -36,6 +38,8 @@ CG_REDUCTION = 0.1
 
 MAX_SWEEP_ROUNDS, SWEEPS_A_ROUND = 40, 25
 """Of Gauss-Seidel, each followed by a look at whether forces are exact enough."""
+BISECTIONS, MINIMISED_SHARE = 30, 1e-9
+"""Of a step, for the least along it; change of forces, over the largest, that ends Newton's method for given bounds."""
 MAX_SETTLING_STEPS, SETTLING_REDUCTION = 8, 0.5
 """Newton steps after some of them, and of the energy that is too much, for another one."""
 PASS_REDUCTION = 0.1
@@ -136,25 +140,27 @@ def swept_coulomb_forces(
 ) -> tuple[Floats, Rows, bool]:
     """The same on the dense S between the rows that act, or would: the working set, which grows as forces change.
 
-    Sweeps of Gauss-Seidel always lead on, but ever more slowly: after ever more of them Newton's method, which
-    converges only from near, is tried from where they lead to.
+    Sweeps of Gauss-Seidel bring friction and normal forces together, but are slow where many rows share few vertices:
+    after ever more of them, forces are minimised for the bounds of friction that they lead to, and swept again.
+    Newton's method, which converges only from near, ends each round.
     """
     rows, (pairs, normal) = response.rows, response.rows.friction_pairs
     force = in_cone(rows, guess)
     inside = rows.is_contact & (force > 0)
     inside[pairs] = inside[normal][:, None]
     u, some = ahead - response.to(force), _WorkingSet.of(response, inside)
-    for k in range(1, MAX_SWEEP_ROUNDS + 1):
+    for k in range(MAX_SWEEP_ROUNDS):
         wanted = rows.is_contact & (u > 0) & ~inside
         if wanted.any():  # those that most want to push first: their neighbours often need not, then
             wanted &= u >= EAGER_SHARE * u[wanted].max()
             inside |= wanted
             inside[pairs] = inside[normal][:, None]
             some = _WorkingSet.of(response, inside)
-        found = some.swept(force[inside], u[inside])
-        if k & (k - 1) == 0:
-            found = some.settled(ahead[inside], found)
-        force[inside] = found
+        found = some.swept(ahead[inside], force[inside])
+        if k and k & (k - 1) == 0:
+            tried = some.swept(ahead[inside], some.minimised(ahead[inside], found))
+            found = min(found, tried, key=partial(some.gap, ahead[inside]))
+        force[inside] = some.settled(ahead[inside], found)
         u, bounds = ahead - response.to(force), bounded(rows, force)
         if enough(bounds, force, u, _gap(bounds, force, u)):
             return force, bounds, True
@@ -168,6 +174,8 @@ class _WorkingSet:
     rows: Rows
     S: Floats
     """(w, w) between them."""
+    local: Floats
+    """(w,) about how much force moves a row's point alone by 1, with the row's own compliance."""
     order: Ints
     """(w,) contacts, each followed by its two rows of friction."""
     limit: Floats
@@ -176,71 +184,102 @@ class _WorkingSet:
     @classmethod
     def of(cls, response: DenseResponse, inside: NDArray[np.bool_]) -> _WorkingSet:
         """inside: (m,) which of all rows."""
-        rows = response.rows.chosen(inside)
+        rows, S = response.rows.chosen(inside), response.between(np.flatnonzero(inside))
         pairs, normal = rows.friction_pairs
         limit, of = np.full(len(rows), -2.0), np.arange(len(rows), dtype=np.float64)
         limit[pairs] = np.stack([rows.friction[pairs[:, 0]], np.full(len(pairs), -1.0)], axis=1)
         of[pairs] = normal[:, None] + np.array([0.25, 0.5])
-        return cls(rows, response.between(np.flatnonzero(inside)), np.argsort(of, kind="stable"), limit)
+        local = 1 / (S.diagonal() + 1 / rows.rho)
+        local[pairs] = local[pairs].min(axis=1)[:, None]
+        return cls(rows, S, local, np.argsort(of, kind="stable"), limit)
 
-    def swept(self, force: Floats, u: Floats) -> Floats:
-        """(w,) forces after some sweeps. u: (w,) what they lead to."""
-        given = self.S, self.rows.rho, self.order, self.limit
-        kernels.contact_coulomb_sweeps(*given, 0.0, SWEEPS_A_ROUND, force, u)
+    def swept(self, ahead: Floats, force: Floats) -> Floats:
+        """(w,) forces after some sweeps."""
+        force, u = force.copy(), ahead - self.S @ force
+        kernels.contact_coulomb_sweeps(self.S, self.rows.rho, self.order, self.limit, 0.0, SWEEPS_A_ROUND, force, u)
         return force
 
     def settled(self, ahead: Floats, force: Floats) -> Floats:
-        """(w,) forces after Newton steps, as long as these lead on."""
-        gap = self._gap(ahead, force)
+        """(w,) forces after Newton steps with bounds that follow (Alart and Curnier 1991), as long as these lead on."""
+        gap = self.gap(ahead, force)
         for _ in range(MAX_SETTLING_STEPS):
-            found = self._newton(ahead, force)
-            before, gap = gap, self._gap(ahead, found)
+            rows, u = bounded(self.rows, force), ahead - self.S @ force
+            trial = force + self.local * (u - force / rows.rho)
+            found = in_cone(rows, self._newton(rows, ahead, trial, self.local, following=True))
+            before, gap = gap, self.gap(ahead, found)
             if not gap < SETTLING_REDUCTION * before:
                 break
             force = found
         return force
 
-    def _gap(self, ahead: Floats, force: Floats) -> float:
+    def minimised(self, ahead: Floats, force: Floats) -> Floats:
+        """(w,) forces for the bounds of friction that forces (w,) set, by Newton's method on
+
+            E(f) = ½ f·S f + Σ e(ahead - S f),
+
+        which is convex, and quadratic in pieces: with the least of E along each step it always ends. There f = λ.
+        """
+        rows, u = bounded(self.rows, force), ahead - self.S @ force
+        for _ in range(MAX_NEWTON_STEPS):
+            change = self._newton(rows, ahead, rows.rho * u, rows.rho) - force
+            answer = self.S @ change
+            share = _share_to_the_least(rows, u, answer, float(force @ answer), float(change @ answer))
+            force, u = force + share * change, u - share * answer
+            if share == 1 and np.abs(rows.forces_at(u) - force).max() <= MINIMISED_SHARE * np.abs(force).max():
+                break
+        return in_cone(rows, force)
+
+    def gap(self, ahead: Floats, force: Floats) -> float:
+        """How much more energy forces (w,) lead to than the least, at most."""
         return _gap(bounded(self.rows, force), force, ahead - self.S @ force)
 
-    def _newton(self, ahead: Floats, force: Floats) -> Floats:
-        """(w,) forces after a Newton step on λ = P(λ + c g), with bounds that follow (Alart and Curnier 1991).
+    def _newton(self, rows: Rows, ahead: Floats, trial: Floats, gain: Floats, *, following: bool = False) -> Floats:
+        """(w,) the forces that are right if what pushes, sticks and slides at forces `trial` = λ + gain g goes on to.
 
-        With λ = f + c g where a point slides, τ = λ_t/|λ_t| and Q = μ λ_n/|λ_t| (1 - τ τᵀ), the step solves
-        ``λ_t = μ λ_n τ + Q (λ_t + c g_t)`` there, and g = 0 elsewhere.
+        following: whether the bounds of what slides follow the normal forces.
         """
-        rows, (pairs, normal) = self.rows, self.rows.friction_pairs
-        stiff = 1 / rows.rho
-        local = 1 / (self.S.diagonal() + stiff)
-        g = ahead - self.S @ force - stiff * force
-        trial = force + local * g
-        acting = rows.is_contact & (trial > 0)
-        pairs, normal = pairs[acting[normal]], normal[acting[normal]]
-        gain, coefficient = local[pairs].min(axis=1)[:, None], rows.friction[pairs[:, 0]]
-        wished, contacts = force[pairs] + gain * g[pairs], np.flatnonzero(acting)
-        size, bound = np.linalg.norm(wished, axis=1), coefficient * trial[normal]
-        slides, unknown = np.flatnonzero(size > bound), np.concatenate([contacts, pairs.ravel()])
-        A, right = self.S[np.ix_(unknown, unknown)], ahead[unknown]
-        A[np.diag_indices_from(A)] += stiff[unknown]
-        if len(slides):
-            along, gain = wished[slides] / size[slides, None], gain[slides]
-            Q = (bound / np.maximum(size, 1e-300))[slides, None, None] * (
-                np.eye(2) - along[:, :, None] * along[:, None]
-            )
-            at, pressing = len(contacts) + 2 * slides[:, None] + [0, 1], np.searchsorted(contacts, normal[slides])
-            right[at] = gain * np.einsum("jab,jb->ja", Q, right[at])
-            A[at] = gain[:, :, None] * np.einsum("jab,jbn->jan", Q, A[at])
-            A[at[:, :, None], at[:, None]] += np.eye(2) - Q
-            A[at, pressing[:, None]] -= coefficient[slides, None] * along
-        out = np.zeros(len(rows))
-        if len(unknown):
-            out[unknown] = np.linalg.solve(A, right)
-        return in_cone(rows, out)
+        free, force = _free(rows, np.zeros(len(rows)), trial, gain)
+        single, pairs, k = np.flatnonzero(free.rows), free.sliding, np.count_nonzero(free.rows)
+        chosen, count = np.concatenate([single, pairs.ravel()]), k + len(pairs)
+        if not count:
+            return force
+        # Points that slide are free across their direction alone.
+        at, across = k + np.arange(2 * len(pairs)), np.repeat(np.arange(k, count), 2)
+        values = np.concatenate([np.ones(k), free.across.ravel()])
+        V = W = sp.csr_matrix(
+            (values, (np.arange(len(chosen)), np.concatenate([np.arange(k), across]))), (len(chosen), count)
+        )
+        if following and len(pairs):
+            pressing = free.rows[pairs[:, 0] + rows.bounded_by[pairs[:, 0]]]
+            along = np.where(pressing[:, None], rows.friction[pairs] * force[pairs] / rows.high[pairs], 0.0)
+            column = np.searchsorted(single, pairs[:, 0] + rows.bounded_by[pairs[:, 0]])
+            W = V + sp.csr_matrix((along.ravel(), (at, np.repeat(np.where(pressing, column, 0), 2))), V.shape)
+            force[pairs] = 0
+        A = np.asarray(V.T @ (W.T @ self.S[np.ix_(chosen, chosen)]).T)
+        A[np.diag_indices_from(A)] += free.compliance[np.concatenate([single, pairs[:, 0]])]
+        right = V.T @ (ahead - self.S @ force)[chosen]
+        force[chosen] += W @ np.linalg.solve(A, right)
+        return force
+
+
+def _share_to_the_least(rows: Rows, u: Floats, answer: Floats, slope: float, curvature: float) -> float:
+    """The share t of a step, at most 1, to where E' = slope + t curvature - λ(u - t answer)·answer is 0."""
+
+    def derivative(t: float) -> float:
+        return slope + t * curvature - float(rows.forces_at(u - t * answer) @ answer)
+
+    low, high = 0.0, 1.0
+    if derivative(1.0) <= 1e-9 * abs(derivative(0.0)):
+        return 1.0
+    for _ in range(BISECTIONS):
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if derivative(middle) > 0 else (middle, high)
+    return high
 
 
 def _newton_step(response: Response, rows: Rows, force: Floats, u: Floats, local: Floats) -> tuple[Floats, Floats]:
     """(m,) a change of forces within the bounds of rows, downhill, and S of it."""
-    free, start = _free(rows, force, u, local)
+    free, start = _free(rows, force, force + local * (u - force / rows.rho), local)
     wished, moved = _conjugate_gradients(response, free, start, force, u, local)
     change, g = _clamped(rows, wished) - force, u - force / rows.rho
     if not float(change @ g) > 0:  # what was taken to push, stick or slide is wrong
@@ -283,9 +322,11 @@ def _gap(rows: Rows, force: Floats, u: Floats) -> float:
     return float(energy.sum())
 
 
-def _free(rows: Rows, force: Floats, u: Floats, local: Floats) -> tuple[_Free, Floats]:
-    """Where forces are free to change, and (m,) forces with the friction of what slides along its direction."""
-    trial = force + local * (u - force / rows.rho)
+def _free(rows: Rows, force: Floats, trial: Floats, local: Floats) -> tuple[_Free, Floats]:
+    """Where forces are free to change, and (m,) forces with the friction of what slides along its direction.
+
+    trial: (m,) λ + c g, with c = `local`.
+    """
     free, compliance = rows.is_contact & ((force > 0) | (trial > 0)), 1 / rows.rho
     pairs, _ = rows.friction_pairs
     if not len(pairs):

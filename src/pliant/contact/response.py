@@ -12,7 +12,7 @@ contacts come, go and slide as they must, and the number of steps is about that 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import thread_time
 from typing import Protocol
 
@@ -52,6 +52,8 @@ class ContactMinimum:
     iterations: int
     residual: float
     converged: bool
+    blocked: bool = False
+    """Whether it ended as no step is free of what the body meets, though that has rows: these are too soft."""
 
 
 class Watched(Protocol):
@@ -138,7 +140,8 @@ def minimise(
         if reached.energy + reached.rows.energy > total or reached.length < MIN_STEP_LENGTH:
             energy = body.energy(x, gradient)
             if not model.steps:
-                return outcome(iteration, move.exact and -promised < STALLED_SHARE * body.tolerance())
+                found = outcome(iteration, move.exact and -promised < STALLED_SHARE * body.tolerance())
+                return replace(found, blocked=length < MIN_STEP_LENGTH)
             model, z = InverseHessian(), body.solve(gradient)
             continue
         start, x, energy, rows = x, reached.x, reached.energy, reached.rows

@@ -53,13 +53,15 @@ MAX_STRIDE = 0.02
 MAX_STRIDES = 400
 FIRST_RETREAT, MAX_RETREAT = 0.01, 0.5
 """Distances, over the diagonal, from which an obstacle that is in the first shape is led there."""
-MAX_PARTS, LEAST_PART = 80, 0.3
-"""Parts, at most, in which a stride is made where obstacles and the body meet on it; the share of a part's path that is
-free below which the next one is shorter.
+MAX_PARTS, LEAST_PART = 80, 0.25
+"""Parts, at most, in which a stride is made where obstacles and the body meet on it; the least share of a part that the
+next one is where these meet.
 """
 THIN_EDGES = 1.0
 """Thickness of an obstacle, over the longest edge of the body, up to which it has no inside to speak of."""
 MAX_CONTACT_ROUNDS = 16
+MAX_BOOST = 1e4
+"""Of the stiffness of contacts, where they are too soft."""
 MAX_FRICTION_ROUNDS = 6
 """Rounds, at most, that are only for points which press without friction."""
 MAX_FRAME_SECONDS = 20.0
@@ -383,7 +385,7 @@ class ContactSolver:
             if left == 0:
                 return x
             # Rows foresee what meets on short paths better than on long ones.
-            part = 0.25 * min(part, left) if share < LEAST_PART else 2 * part
+            part = 2 * part if share == 1 else max(share, LEAST_PART) * min(part, left)
         for near, _, _ in swept:
             near.give_up()
         return moved if swept and own is None else x
@@ -532,10 +534,11 @@ class ContactFrame:
             pressing = watched.by_obstacle(x, found.forces)
             settled = clear and solver._hold(body, x, nears, pressing) and solver._obeys_coulomb(pressing)
             unheld += clear and not settled
-            if settled or unheld > MAX_FRICTION_ROUNDS or thread_time() > self._deadline:
+            soft = found.blocked and not found.converged and boost < MAX_BOOST
+            if (settled and not soft) or unheld > MAX_FRICTION_ROUNDS or thread_time() > self._deadline:
                 break
-            if depth > MAX_PENETRATION * diagonal and not new:
-                boost = min(10 * boost, 1e4)
+            if soft or (depth > MAX_PENETRATION * diagonal and not new):
+                boost = min(10 * boost, MAX_BOOST)
         lost = any(near.lost for near in nears)
         message = solver._shortcoming(depth, crossed, settled or self._quick, lost)
         if not found.converged and not message:

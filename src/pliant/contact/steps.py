@@ -245,12 +245,9 @@ class LocalContactsStep(ContactStep):
         super().__init__(body, InverseHessian(), rows, d, share)
         self.forces, moved = np.zeros(len(rows)) if guess is None else in_cone(rows, guess), np.zeros_like(d)
         pairs, bounding = rows.friction_pairs
-        points, (soft, enough) = (
-            (rows.vertices, rows.weights, rows.directions),
-            (compliance.softness, compliance.resolution),
-        )
+        given = (rows.vertices, rows.weights, rows.directions), rows.rho, self._ahead
+        soft, enough = compliance.softness, compliance.resolution
         for most in (MAX_SWEEPS,) if len(pairs) else (FIRST_SWEEPS, FIRST_SWEEPS, MAX_SWEEPS):
-            given = points, rows.rho, self._ahead
             if not len(pairs) and kernels.contact_newton(given, soft, enough, self.forces, moved):
                 self.exact = True
                 break
