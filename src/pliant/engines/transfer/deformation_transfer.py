@@ -42,8 +42,8 @@ from pliant.engines.transfer.plan import Control, Follow, TransferPlan, make_pla
 from pliant.engines.transfer.rig import CageRig, CageSolution
 from pliant.engines.transfer.source_tracks import Groups, Sources, read_sources
 from pliant.engines.transfer.sources import Track
-from pliant.engines.transfer.splats import deformed_shape
 from pliant.geometry.axes import SignedAxis
+from pliant.geometry.splats import deformed_shape
 
 if TYPE_CHECKING:
     from pliant.engines.transfer.judgement import Judgement
