@@ -22,7 +22,7 @@ from pliant.core.errors import InputError, PliantWarning
 from pliant.core.progress import ReportFrames
 from pliant.core.skeleton import MOST_MOTION_FRAMES as MOST_STEPS, Motion
 from pliant.core.topology import Floats, Ints
-from pliant.core.values import locked
+from pliant.core.values import stack_frames
 from pliant.engines.simulate.bones import Frames
 from pliant.engines.simulate.dynamics import GAMMA, SHORTER_STEPS, BodyState, Forces, checked_forces
 from pliant.engines.simulate.jumps import (
@@ -397,24 +397,30 @@ class States(Iterator[BodyState]):
         """All frames; it ends before a state that has a problem."""
         body, pace = self.body, self.pace
         kept: list[BodyState] = []
-        points: list[Floats] = []
         stopped, notes = "", (*self.notes, *jump_notes(jumps_of(body, self.motion)))
         for note in notes:
             warnings.warn(note, PliantWarning, stacklevel=4)
-        for state in self:
-            if state.problem:
-                stopped = f"stopped at step {round(state.time / pace.step)}, after {state.time:.3g} s: {state.problem}"
-                warnings.warn(f"{stopped}; the frames before are kept", StoppedWarning, stacklevel=4)
-                if not kept:  # not even at rest: as the bones alone carry it
-                    kept.append(state)
-                    points.append(body.carried_points(state))
-                break
-            kept.append(state)
-            points.append(body.points_of(state))
+
+        def frames() -> Iterator[Floats]:
+            nonlocal stopped
+            for state in self:
+                if state.problem:
+                    step = round(state.time / pace.step)
+                    stopped = f"stopped at step {step}, after {state.time:.3g} s: {state.problem}"
+                    if not kept:  # not even at rest: as the bones alone carry it
+                        kept.append(state)
+                        yield body.carried_points(state)
+                    return
+                kept.append(state)
+                yield body.points_of(state)
+
+        points = stack_frames(frames())
+        if stopped:
+            warnings.warn(f"{stopped}; the frames before are kept", StoppedWarning, stacklevel=4)
         failed = next((f"in frame {k}, {state.message}" for k, state in enumerate(kept) if state.message), "")
         if failed:
             warnings.warn(failed, PliantWarning, stacklevel=4)
-        return Simulation(body.shape, locked(np.stack(points)), pace.fps, self.motion.name, tuple(kept), stopped, notes)
+        return Simulation(body.shape, points, pace.fps, self.motion.name, tuple(kept), stopped, notes)
 
 
 def check_motion(body: ElasticBody, motion: Any) -> None:

@@ -32,7 +32,7 @@ from pliant.core.signatures import takes_arguments_of
 from pliant.core.skeleton import Motion, Skeleton
 from pliant.core.topology import Floats
 from pliant.core.validation import check_extent
-from pliant.core.values import Displayed, Value, locked
+from pliant.core.values import Displayed, Value, locked, stack_frames
 from pliant.engines.transfer.build import build_cage
 from pliant.engines.transfer.cage import Cage
 from pliant.engines.transfer.controls import Weights
@@ -150,7 +150,7 @@ class PreparedTransfer:
         lift = self._lift(clip.points)
         if lift.any():
             cages += lift
-            clip = replace(clip, points=locked(clip.points + lift))
+            clip = replace(clip, points=stack_frames(map(np.add, clip.points, lift)))
             solutions = [replace(found, points=locked(cage)) for found, cage in zip(solutions, cages, strict=True)]
         cages = locked(cages)
         return Transfer(

@@ -33,7 +33,7 @@ from pliant.core.shapes import Mesh, PointCloud, Shape, TetMesh
 from pliant.core.signatures import takes_keywords_of
 from pliant.core.topology import Floats
 from pliant.core.validation import check_indices, frame_rate, whole_numbers
-from pliant.core.values import Displayed, Value, as_array, locked
+from pliant.core.values import Displayed, Value, as_array, locked, stack_frames
 from pliant.engines.transfer.cage import Cage
 from pliant.engines.transfer.controls import Controls, ControlTargets, Weights, read_targets
 from pliant.engines.transfer.energies import Basis, Coordinates, samples, smoothness
@@ -92,14 +92,13 @@ class Bound(Value):
             blocks[full, ..., : count - full * LANES] = np.moveaxis(rows[full * LANES :], 0, -1)
         return cls(basis, count, locked(blocks))
 
-    def deform(self, cages: Floats) -> Floats:
-        """(frames, n, 3) in deformed cages (frames, c, 3)."""
-        out = np.empty((len(cages), self.count, 3, 1))
+    def deform(self, cages: Floats) -> Iterator[Floats]:
+        """(n, 3) in each of the deformed cages (frames, c, 3)."""
         for start in range(0, len(cages), FRAME_BATCH):
             some = cages[start : start + FRAME_BATCH]
-            centres = some.mean(axis=1)
-            self.interpolate(self.states(some - centres[:, None]), centres, out[start : start + FRAME_BATCH])
-        return out[..., 0]
+            centres, out = some.mean(axis=1), np.empty((len(some), self.count, 3, 1))
+            self.interpolate(self.states(some - centres[:, None]), centres, out)
+            yield from out[..., 0]
 
     def states(self, cages: Floats) -> NDArray[np.float32]:
         """(frames, c + f, 3) of cages (frames, c, 3)."""
@@ -320,12 +319,12 @@ class CageRig(Displayed):
         frames = as_array(cages, "cages", np.float64)
         if frames.ndim != 3 or not len(frames):
             raise InputError(f"cages have shape {frames.shape}; expected (frames, {len(self.cage.mesh.points)}, 3)")
-        points = self._bound.deform(np.stack([self._cage_points(frame) for frame in frames]))
-        return Animation(self.target, locked(points), fps, name)
+        points = stack_frames(self._bound.deform(np.stack([self._cage_points(frame) for frame in frames])))
+        return Animation(self.target, points, fps, name)
 
     def deform(self, cage_points: ArrayLike) -> Floats:
         """(n, 3) the target in a deformed cage (cage vertices, 3)."""
-        return locked(self._bound.deform(self._cage_points(cage_points)[None])[0])
+        return locked(next(self._bound.deform(self._cage_points(cage_points)[None])))
 
     def carried(self, places: ArrayLike, cage_points: ArrayLike) -> Floats:
         """(k, 3) points (k, 3) inside the cage at rest, mapped by a deformed cage (cage vertices, 3)."""
