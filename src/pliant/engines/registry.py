@@ -60,7 +60,8 @@ class Engine:
     """Modules of further commands, each with ``add_commands``."""
     frames: Lazy = None
     """The module that solves some frames of a scene, for batches; None: all are solved in one go, by `solve`.
-    division(scene) -> `Division`. solve_frames(scene, solver, frames, before) -> (results, ended): what the solver
+    division(scene) -> `Division`. shots(scene, solver) -> frames that depend on none before, where they are solved in
+    order. solve_frames(scene, solver, frames, before) -> (results, ended): what the solver
     found in ascending frames, from the result `before` them where they are solved in order; ended: whether the clip
     ends there. gathered(scene, solver, frames, results, setup seconds, solve seconds) -> run."""
     samples: Lazy = None

@@ -175,7 +175,7 @@ def play(
     pace: Pace,
     *,
     start: BodyState | None = None,
-    resume: BodyState | None = None,
+    resume: BodyState | int | None = None,
     following: bool,
     pre_roll: float,
     report: ReportFrames | None,
@@ -186,10 +186,13 @@ def play(
     """
     SimulateOptions.check(pre_roll=pre_roll)
     motion, notes = mended(stepper.body, motion)
-    player = player_of(stepper, motion, pace)
+    player = player_of(stepper, motion, pace, 0.0 if start is None else start.time)
+    done = _steps_until(resume, pace, motion, player)
 
     def first() -> Any:
-        if resume is not None:
+        if isinstance(resume, int) and done:
+            return player.cut(done)
+        if isinstance(resume, BodyState):
             return resume
         if start is not None:
             return stepper.restart(start, player.frames)
@@ -201,9 +204,8 @@ def play(
             return _rolled(shown, pace, max(round(pre_roll / pace.step), 2), player)
         return player.begun(0, following=following)
 
-    steps = stepped(player, pace, first, _steps_until(resume, pace, motion))
-    before = 0 if resume is None else round(resume.time * pace.fps)
-    return States(stepper.body, motion, pace, steps, report, before, notes)
+    steps = stepped(player, pace, first, done)
+    return States(stepper.body, motion, pace, steps, report, -(-done // pace.every), notes)
 
 
 def mended(body: ElasticBody | ReducedBody, motion: Motion) -> tuple[Motion, tuple[str, ...]]:
@@ -218,15 +220,23 @@ def jumps_of(body: ElasticBody | ReducedBody, motion: Motion) -> list[Jump]:
     return find_jumps(body.bones, frames, motion.fps, body.diagonal)
 
 
-def player_of(stepper: Any, motion: Motion, pace: Pace) -> Player:
-    """A motion, with its jumps, for a stepper."""
+def shots_of(body: ElasticBody, motion: Motion, pace: Pace) -> list[int]:
+    """The frames of a clip that do not depend on the ones before: the first, and those behind a cut."""
+    motion, _ = mended(body, motion)
+    cuts = [pace.step_at(jump.frame, motion) for jump in jumps_of(body, motion) if not jump.teleport]
+    return sorted({0, *(-(-cut // pace.every) for cut in cuts)})
+
+
+def player_of(stepper: Any, motion: Motion, pace: Pace, begun: float = 0.0) -> Player:
+    """A motion, with its jumps, for a stepper. begun: the time before its first step."""
     jumps = jumps_of(stepper.body, motion)
     cuts = [jump.frame for jump in jumps]
 
     def sample(at: Floats) -> Poses:
         return _sampled(motion, at * (motion.fps * pace.step), cuts)
 
-    return Player(stepper, sample, pace.steps(motion), {pace.step_at(jump.frame, motion): jump for jump in jumps})
+    found = {pace.step_at(jump.frame, motion): jump for jump in jumps}
+    return Player(stepper, sample, pace.steps(motion), found, begun)
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,6 +251,8 @@ class Player:
     """How many there are."""
     jumps: Mapping[int, Jump]
     """By the step at whose end the bones have jumped."""
+    first_time: float = 0.0
+    """Before the first step."""
     _shorter: dict[int, Any] = field(default_factory=dict)
     """The stepper, divided by numbers of steps."""
 
@@ -265,9 +277,17 @@ class Player:
         if jump is None:
             return self._divided(state, k, int(self.substeps[k - 1]))
         if not jump.teleport:
-            return self.begun(k, time=state.time + self.stepper.h)
+            return self.cut(k)
         R, shift, _ = rigid_step(self.frames, 2 * k - 2, 2 * k)
         return self.stepper.teleported(state, self._ahead(k), R, shift)
+
+    def is_cut(self, k: int) -> bool:
+        """Whether flesh starts anew after step k."""
+        return k in self.jumps and not self.jumps[k].teleport
+
+    def cut(self, k: int) -> BodyState:
+        """The state after a step from which flesh starts anew: it depends on nothing before."""
+        return self.begun(k, time=self.first_time + k * self.stepper.h)
 
     def _divided(self, state: BodyState, k: int, wanted: int) -> BodyState:
         """The state after step k, which is divided into so many."""
@@ -325,10 +345,15 @@ def _rolled(motion: Motion, pace: Pace, steps: int, player: Player) -> BodyState
     return replace(_worst(since), time=0.0)
 
 
-def _steps_until(resume: BodyState | None, pace: Pace, motion: Motion) -> int:
-    """Steps before the state of a frame of the same simulation."""
-    if resume is None:
+def _steps_until(resume: BodyState | int | None, pace: Pace, motion: Motion, player: Player) -> int:
+    """Steps before the state of a frame of the same simulation, or before the cut that makes a frame the first."""
+    if resume is None or resume == 0:
         return 0
+    if isinstance(resume, int):
+        cuts = [k for k in player.jumps if player.is_cut(k) and -(-k // pace.every) == resume]
+        if not cuts:
+            raise InputError(f"resume is {resume}; expected a frame behind a jump, or a BodyState", argument="resume")
+        return max(cuts)
     done = round(resume.time / pace.step)
     if abs(resume.time - done * pace.step) > 1e-6 * pace.step or done % pace.every or done > pace.steps(motion):
         raise InputError(
@@ -342,13 +367,15 @@ def _steps_until(resume: BodyState | None, pace: Pace, motion: Motion) -> int:
 def stepped(player: Player, pace: Pace, first: Callable[[], BodyState], done: int = 0) -> Iterator[BodyState]:
     """The states of frames, from that after `done` steps."""
     state = first()
-    since: list[BodyState] = []
-    yield state
+    since = [state]
+    if done % pace.every == 0 or state.problem:
+        yield state
+        since = []
     if state.problem:
         return
     for k in range(done + 1, player.steps + 1):
         state = player.step(state, k)
-        since.append(state)
+        since = [*([] if player.is_cut(k) else since), state]
         if k % pace.every == 0 or state.problem:
             yield _worst(since)
             since = []
