@@ -220,10 +220,10 @@ class Dispatch:
         else:
             running.open -= 1
             running.outcome.chunks += 1
-            done = given.arguments[1]
             if record["ended"]:
+                last = given.arguments[1][0]
                 for shot in running.waiting:
-                    shot[:] = [chunk for chunk in shot if chunk[0] < done[0]]
+                    shot[:] = [chunk for chunk in shot if chunk[0] < last]
             self._go_on(running, given.shot)
         if not running.open:
             drawing = tuple(self._drawing.get(name, "auto") for name in ("view", "up"))

@@ -211,9 +211,9 @@ def _made(task: Task) -> tuple[Any, Any, TaskRecord]:
     except InputError as error:
         raise BadSceneError(str(error)) from error
     count = len(scene) if hasattr(scene, "__len__") else len(solver)
-    plan = {"frames": count, "division": _division(task, scene)}
-    if plan["division"] == "order" and hasattr(parts := task.engine.part("frames"), "shots"):
-        plan["shots"] = parts.shots(scene, solver)
+    plan: TaskRecord = {"frames": count, "division": _division(task, scene)}
+    if plan["division"] == "order":
+        plan["shots"] = task.engine.part("frames").shots(scene, solver)
     plan["setup_seconds"] = time.perf_counter() - begun
     task.store.keep_prepared(task.key, (scene, solver))
     task.store.keep_plan(task.key, plan)

@@ -224,7 +224,7 @@ def pushed_out(points: Floats, triangles: Ints, obstacles: Sequence[Obstacle], a
             samples, depth = _inside(points, triangles, obstacle, allowed)
             left = max(left, depth)
             if len(samples) and round_ < FINE_ROUNDS:
-                points += _way_out(points, samples, obstacle)
+                points += _displacement(points, samples, obstacle)
         if left == 0.0:
             break
     return points, left
@@ -243,7 +243,7 @@ def _inside(points: Floats, triangles: Ints, obstacle: Obstacle, allowed: float)
     return vertices.joined(between), max(depth if depth > allowed else 0.0, -float(distance.min(initial=0.0)))
 
 
-def _way_out(points: Floats, samples: SurfaceSamples, obstacle: Obstacle) -> Floats:
+def _displacement(points: Floats, samples: SurfaceSamples, obstacle: Obstacle) -> Floats:
     """(n, 3) the least motion that puts each sample on the obstacle; of several, a vertex takes the longest."""
     away, outward = obstacle.signed(samples.positions(points))
     share = samples.weights / np.einsum("mk,mk->m", samples.weights, samples.weights)[:, None]
