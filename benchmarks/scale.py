@@ -24,6 +24,7 @@ import numpy as np
 
 import pliant
 from pliant import gallery, render
+from pliant.geometry.splats import Splats
 
 SIZES = (10_000, 30_000, 100_000, 300_000, 1_000_000)
 FRAMES = 3
@@ -49,18 +50,29 @@ def blend_in_full(size: int) -> Steps:
 
 
 def transfer(size: int) -> Steps:
-    cloud = gallery.sphere(size).points
+    """Points, and Gaussian splats with harmonics of degree 3, in a cage that bends."""
+    rng, points = np.random.default_rng(0), 0.9 * gallery.sphere(size).points
+    names = [f"rot_{k}" for k in range(4)] + [f"f_rest_{k}" for k in range(45)]
+    values = {name: rng.normal(size=len(points)).astype(np.float32) for name in names}
+    values |= {f"scale_{k}": np.full(len(points), -6.0, np.float32) for k in range(3)}
     cage = pliant.build_cage(gallery.sphere(2000), faces=200)
+    cages = np.stack([gallery.bend(cage.points, angle, length=2.0) for angle in (10, 20, 30, 40)])
     made: list[Any] = []
-    yield "transfer: coordinates, 200 faces", lambda: made.append(pliant.green_coordinates(0.9 * cloud, cage))
-    yield "transfer: a frame", lambda: made[0][0] @ cage.points
+    yield "transfer: coordinates, 200 faces", lambda: made.append(pliant.CageRig(points, cage, lattice=12))
+    yield "transfer: 4 frames of points", lambda: made.append(made[0].play(cages))
+    made.append(Splats(pliant.PointCloud(points, None, values)))
+    yield "transfer: gradients and 4 Jacobians", lambda: made.append(made[0].jacobians(cages))
+    yield "transfer: 4 Jacobians again", lambda: made.append(made[0].jacobians(cages))
+    yield "transfer: a frame of splats", lambda: made[2].deformed(made[1].points[0], made[3][0])
 
 
 def simulate(size: int) -> Steps:
-    shape, bones = gallery.dinosaur(min(size, 200_000)).base, gallery.dinosaur_skeleton()
+    shape = gallery.bar(size).base
+    bones = pliant.Skeleton(("root", "tip"), [-1, 0], [[-1.8, 0, 0], [1.8, 0, 0]], ends={1: [1.8, 0, 0]})
     made: list[Any] = []
     yield "simulate: set-up, 3,000 nodes", lambda: made.append(pliant.ElasticBody(shape, bones, nodes=3000))
-    yield "simulate: a pose", lambda: made.append(made[0].pose(bones.rest_pose()))
+    yield "simulate: a pose", lambda: made.append(made[0].pose(bones.pose({"tip": [0.9, 0, 0, 0.44]})))
+    yield "simulate: its surface alone", lambda: made[0].embed(made[1].nodes)
 
 
 def clip_of(size: int) -> pliant.Animation:

@@ -22,6 +22,7 @@ from pliant.app.batch.jobs import read_batch
 from pliant.app.batch.store import Store, job_key
 from pliant.app.scene.examples import example_scenes
 from pliant.app.scene.writing import write_scene
+from pliant.core import rotations
 from pliant.core.errors import PliantError
 from pliant.engines.simulate import simulation
 
@@ -238,6 +239,27 @@ def test_a_simulation_that_stops_ends_there_whatever_the_chunks(
     monkeypatch.setattr(simulation.Player, "step", real)
     assert command_line("batch", file, "--workers", "0", "--quiet")[0] == 0
     assert len(pliant.read_animation(tmp_path / "out" / "flesh.npz")) == 6
+
+
+def test_shots_of_a_motion_are_solved_apart(tmp_path: Path, command_line: Command) -> None:
+    """Each begins by itself; the clip is that of a run."""
+    walk = pliant.gallery.dinosaur_walk(32)
+    cut = np.r_[0:5, 16:21]
+    turns = walk.rotations[cut].copy()
+    turns[5:, 0] = rotations.multiply(turns[5:, 0], rotations.from_axis_angle([0, 1, 0], 2.0))
+    turns[5:, 1] = rotations.multiply(turns[5:, 1], rotations.from_axis_angle([1, 0, 0], 1.0))
+    pliant.write(tmp_path / "cut.npz", replace(walk, rotations=turns, translations=walk.translations[cut]))
+    scene = FLESH | {"motion": {"file": "cut.npz"}}
+    write_scene(tmp_path / "flesh.toml", scene)
+    (tmp_path / "alone").mkdir()
+    assert command_line("run", str(tmp_path / "flesh.toml"), "-o", str(tmp_path / "alone" / "flesh.npz"))[0] == 0
+    file = jobs_file(tmp_path, {"scene": "flesh.toml", "name": "flesh"})
+    assert command_line("batch", file, "--workers", "0", "--chunk", "3")[0] == 0
+    assert (tmp_path / "out" / "flesh.npz").read_bytes() == (tmp_path / "alone" / "flesh.npz").read_bytes()
+    plan = json.loads(next((tmp_path / "jobs.batch" / "jobs").iterdir()).read_text())
+    assert plan["shots"] == [0, 5]
+    assert sorted(solved_frames(tmp_path)) == ["1-3", "4-5", "6-8", "9-10"]
+    assert solved_frames(tmp_path)[:2] == ["1-3", "6-8"]  # given out together
 
 
 def test_a_damaged_chunk_is_solved_again(tmp_path: Path, command_line: Command, alone: dict[str, bytes]) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from pliant import Blendshapes, Mesh, Pull, gallery, rotations
 from pliant.contact import HalfSpace, Sphere
+from pliant.contact.watched_rows import MAX_PENETRATION
 from pliant.core.clips import Shapes
 from pliant.core.errors import InputError
 from pliant.engines.blend.detail import coarse_count, coarsened
@@ -156,6 +157,10 @@ def test_nothing_is_inside_an_obstacle(rig: Blendshapes, animal: Shapes, kind: s
     assert pose.contacts > 0
     assert obstacle.signed(pose.points)[0].min() > -1e-6 * size
     assert pose.penetration < 1e-6
+    corners = pose.points[animal.base.triangles]
+    within = np.random.default_rng(0).dirichlet(np.ones(3), (20, len(corners)))
+    anywhere = np.einsum("stk,tkj->stj", within, corners).reshape(-1, 3)
+    assert obstacle.signed(anywhere)[0].min() > -MAX_PENETRATION * size
 
 
 def test_what_needs_all_vertices_says_so(rig: Blendshapes, animal: Shapes) -> None:

@@ -9,10 +9,10 @@ import pytest
 
 from pliant import ElasticBody, Material, Motion, Skeleton, gallery
 from pliant.core import rotations
-from pliant.core.errors import PliantWarning
+from pliant.core.errors import InputError, PliantWarning
 from pliant.engines.simulate import BodyState, jumps, simulation
 from pliant.engines.simulate.dynamics import Stepper
-from pliant.engines.simulate.simulation import Pace, jumps_of, mended, player_of
+from pliant.engines.simulate.simulation import Pace, jumps_of, mended, player_of, shots_of
 
 POST = Skeleton.from_positions([[0, -2.3, 0], [0, 0, 0], [0, 2.3, 0]], [-1, 0, 1])
 
@@ -66,6 +66,24 @@ def test_flesh_starts_anew_in_a_pose_that_bones_jump_to(post, frame):
     edges = post.shape.triangles[:, :2]
     length = [np.linalg.norm(np.diff(points[edges], axis=1), axis=2) for points in clip.points]
     assert np.abs(np.array(length) / length[0] - 1).max() < 1.0
+
+
+@pytest.mark.parametrize("fps", [None, 20.0])
+def test_what_is_behind_a_cut_needs_nothing_before_it(post, fps):
+    """Bit for bit, also where the cut is between two frames of the clip."""
+    motion, pace = jumping(12, degrees=80.0), Pace.of(swing(10), 1 / 60, fps, 0.0)
+    shots = shots_of(post, motion, pace)
+    assert shots == [0, 12 if fps is None else 8]
+    with pytest.warns(PliantWarning, match="jump"):
+        whole = post.simulate(motion, dt=1 / 60, fps=fps)
+    behind = list(post.states(motion, dt=1 / 60, fps=fps, resume=shots[1]))
+    assert len(behind) == len(whole) - shots[1]
+    for one, other in zip(behind, whole.states[shots[1] :], strict=True):
+        np.testing.assert_array_equal(one.nodes, other.nodes)
+        assert (one.time, one.iterations, one.volume) == (other.time, other.iterations, other.volume)
+    assert shots_of(post, jumping(12, shift=30.0), pace) == [0]  # it keeps its swing
+    with pytest.raises(InputError, match="resume is 5; expected a frame behind a jump"):
+        post.states(motion, resume=5)
 
 
 @pytest.mark.parametrize(("shift", "degrees"), [(4.0, 0.0), (0.0, 80.0)])

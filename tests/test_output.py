@@ -1,7 +1,9 @@
 """Writes that change everything or nothing, whatever fails, and sequences that stay what was written."""
 
+import errno
 import os
 import pathlib
+import pickle
 import signal
 import subprocess
 import sys
@@ -14,6 +16,7 @@ import pytest
 import pliant
 from conftest import hear_signals
 from pliant import Animation, Appearance, FileError, Labels, Mesh, Shapes
+from pliant.core.values import stack_frames
 from pliant.io.output import staged
 
 TRIANGLE = Mesh(np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0.0]]), [[0, 1, 2]])
@@ -268,6 +271,38 @@ def test_memory_does_not_grow_with_the_frames(tmp_path, monkeypatch, suffix):
     assert extra[1] - extra[0] < 0.1 * (size[1] - size[0]) + 10_000 * (90 - 40)
 
 
+@pytest.mark.parametrize("suffix", [".pc2", ".mdd", ".npz", ".glb", ".gltf", ".abc", ".obj", ".ply"])
+def test_memory_of_readers_does_not_grow_with_the_frames(tmp_path, monkeypatch, suffix):
+    """Beyond what is to be in memory, a clip is in a file without a name; it is the same clip."""
+    shape = Mesh(pliant.gallery.sphere(2000).points, pliant.gallery.sphere(2000).polygons)
+    paths = [tmp_path / str(frames) / f"a{suffix}" for frames in (18, 38)]
+    for path, frames in zip(paths, (18, 38), strict=True):
+        path.parent.mkdir()
+        pliant.write(path, moving(shape, frames))
+    paths = [path if path.exists() else path.parent for path in paths]
+    whole = pliant.read_animation(paths[1])
+    monkeypatch.setattr("pliant.core.values.CLIP_BYTES_IN_MEMORY", 1 << 16)
+    peak = []
+    for path in paths:
+        tracemalloc.start()
+        clip = pliant.read_animation(path)
+        peak.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert np.array_equal(clip.points, whole.points)
+    assert np.array_equal(pickle.loads(pickle.dumps(clip)).points, whole.points)
+    assert peak[1] - peak[0] < 0.1 * 20 * shape.points.nbytes + 10_000 * 20
+
+
+def test_a_clip_that_no_disk_holds_is_refused(monkeypatch):
+    def full(**_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("pliant.core.values.CLIP_BYTES_IN_MEMORY", 100)
+    monkeypatch.setattr("tempfile.TemporaryFile", full)
+    with pytest.raises(pliant.FileError, match=r"cannot hold a clip of .* bytes .no space left"):
+        stack_frames(np.zeros((10, 3)) for _ in range(3))
+
+
 def moving(shape, frames):
     return pliant.Animation(shape, shape.points * np.linspace(1, 2, frames)[:, None, None] ** 2, 24)
 
@@ -296,7 +331,8 @@ def test_a_stream_is_checked_and_leaves_nothing_when_it_fails(tmp_path):
         assert list(tmp_path.iterdir()) == []
 
 
-def test_memory_of_a_stream_does_not_grow_with_the_frames(tmp_path):
+def test_memory_of_a_stream_does_not_grow_with_the_frames(tmp_path, monkeypatch):
+    monkeypatch.setattr("pliant.core.values.CLIP_BYTES_IN_MEMORY", 1 << 16)
     shape = pliant.gallery.sphere(1500)
     tracemalloc.start()
     pliant.write_stream(tmp_path / "a.pc2", shape, (shape.points * (1 + k) for k in range(200)))

@@ -10,7 +10,8 @@ import pytest
 import pliant
 from pliant import CageRig, InputError, PointCloud
 from pliant.core import rotations
-from pliant.engines.transfer.splats import (
+from pliant.gallery.primitives import box_mesh
+from pliant.geometry.splats import (
     SCALE_ATTRIBUTES,
     covariances,
     deformed_splats,
@@ -18,7 +19,6 @@ from pliant.engines.transfer.splats import (
     is_splats,
     splat_axes,
 )
-from pliant.gallery.primitives import box_mesh
 
 
 def splats(n: int = 60, seed: int = 3) -> PointCloud:
@@ -167,3 +167,30 @@ def test_splats_without_a_size_are_refused(name, value):
     attributes |= {"scale_1": np.zeros(2), "scale_2": np.zeros(2), name: np.array([0.0, value])}
     with pytest.raises(InputError, match="splat 1 has a"):
         splat_axes(PointCloud(np.zeros((2, 3)), attributes=attributes))
+
+
+@pytest.mark.parametrize("axis", np.eye(3))
+def test_half_a_turn_is_a_turn(axis: np.ndarray) -> None:
+    """Where the rotation nearest to the Jacobian is as far from none as it can be."""
+    cloud, d = splats(), np.random.default_rng(1).normal(size=(60, 3))
+    R = rotations.matrix(rotations.from_axis_angle(axis, np.pi))
+    moved = deformed_splats(cloud, cloud.points, np.broadcast_to(R, (60, 3, 3)))
+    np.testing.assert_allclose(covariances(moved), R @ covariances(cloud) @ R.T, atol=1e-6)
+    np.testing.assert_allclose(colour(moved, d @ R.T), colour(cloud, d), rtol=1e-3, atol=1e-3)
+
+
+def test_harmonics_in_double_precision_keep_it() -> None:
+    cloud, rng = splats(), np.random.default_rng(2)
+    exact = PointCloud(cloud.points, None, {k: v.astype(np.float64) for k, v in cloud.attributes.items()})
+    Q = rotations.matrix(rotations.normalize(rng.normal(size=(60, 4))))
+    there = deformed_splats(exact, cloud.points, Q)
+    back = deformed_splats(there, cloud.points, np.swapaxes(Q, 1, 2))
+    for k in range(45):
+        np.testing.assert_allclose(back.attributes[f"f_rest_{k}"], exact.attributes[f"f_rest_{k}"], atol=1e-12)
+
+
+def test_a_jacobian_that_is_not_finite_is_named() -> None:
+    J = np.broadcast_to(np.eye(3), (60, 3, 3)).copy()
+    J[5, 1, 1] = np.nan
+    with pytest.raises(InputError, match="Jacobian of splat 5 is not finite"):
+        deformed_splats(splats(), splats().points, J)

@@ -454,9 +454,9 @@ def test_shapes_of_many_frames_are_those_of_each(monkeypatch: pytest.MonkeyPatch
     bar = gallery.bar(500)
     clip = bar.mixed(np.eye(len(bar))[[0, 1, 2, 1]])
     moved = pliant.transfer(clip, bar.base, "auto", "auto", groups=3, lattice=16, faces=60)
-    single = [moved.shape(k) for k in range(len(moved))]
     calls, rows = [], Basis.rows
     monkeypatch.setattr(Basis, "rows", lambda *given, **more: calls.append(1) or rows(*given, **more))
+    single = [moved.shape(k) for k in range(len(moved))]
     for one, other in zip(single, moved.shapes(), strict=True):
         np.testing.assert_array_equal(one.points, other.points)
     assert len(calls) == 1

@@ -9,14 +9,19 @@ from __future__ import annotations
 
 import importlib
 import mmap
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from pliant.core.errors import InputError
+from pliant.core.errors import FileError, InputError
+
+CLIP_BYTES_IN_MEMORY = 1 << 29
+"""Of clips that are longer, frames are in a file without a name."""
 
 
 def locked(array: NDArray[Any]) -> NDArray[Any]:
@@ -48,6 +53,35 @@ def _is_locked(array: Any) -> bool:
             return False
         array = array.base
     return array is None or isinstance(array, (bytes, mmap.mmap))
+
+
+def stack_frames(frames: Iterable[NDArray[Any]], *, folder: Path | None = None) -> NDArray[np.float64]:
+    """(frames, ...) of arrays of one shape, as they come; a clip longer than memory is in a file that ends with it.
+
+    folder: where the file is; that of temporary files if not given.
+    """
+    kept: list[NDArray[np.float64]] = []
+    size = 0
+    stored: IO[bytes] | None = None
+    try:
+        for frame in frames:
+            kept.append(np.ascontiguousarray(frame, dtype=np.float64))
+            size += kept[-1].nbytes
+            if size > CLIP_BYTES_IN_MEMORY:
+                stored = stored or tempfile.TemporaryFile(dir=folder)  # noqa: SIM115
+                stored.writelines(one.data for one in kept)
+                shape = kept[-1].shape
+                kept.clear()
+        if stored is None:
+            return locked(np.stack(kept))
+        stored.flush()
+        return np.asarray(np.memmap(stored, np.float64, "r")).reshape(-1, *shape)
+    except OSError as error:
+        where, reason = folder or tempfile.gettempdir(), (error.strerror or str(error)).lower()
+        raise FileError(where, f"cannot hold a clip of {size:,} bytes ({reason})") from error
+    finally:
+        if stored is not None:
+            stored.close()
 
 
 def _excerpt(values: Any) -> str:

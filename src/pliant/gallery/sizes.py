@@ -9,7 +9,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from pliant.core.errors import InputError
 
-FEWEST_VERTICES, MOST_VERTICES = 500, 200_000
+FEWEST_VERTICES, MOST_VERTICES = 500, 1_000_000
 LARGEST_KEPT, MOST_KEPT = 20_000, 12
 """Vertices of the largest shape that is kept, and how many of one function are."""
 Sizes = ParamSpec("Sizes")

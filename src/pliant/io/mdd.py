@@ -34,7 +34,7 @@ MOST_FRAMES_INSERTED = 16
 def read_animation(source: Source, *, clip: str | int | None = None, fps: float | None = None) -> Animation:
     """The frames as a moving point cloud, at the file's own rate or sampled at `fps`."""
     only_clip(source, clip)
-    data = source.read()
+    data = source.view()
     if len(data) < MDD_HEADER.size:
         raise source.error(f"holds {len(data)} bytes; expected an MDD header of {MDD_HEADER.size}")
     count, points = MDD_HEADER.unpack_from(data)

@@ -25,6 +25,7 @@ from pliant.core.errors import InputError, PliantWarning
 from pliant.core.shapes import PointCloud
 from pliant.core.topology import Floats
 from pliant.core.validation import frame_rate
+from pliant.core.values import stack_frames
 from pliant.io.source import Source
 
 PC2_MAGIC = b"POINTCACHE2\0"
@@ -34,7 +35,7 @@ PC2_HEADER = struct.Struct("<12siiffi")
 def read_animation(source: Source, *, clip: str | int | None = None, fps: float | None = None) -> Animation:
     """The samples as a moving point cloud. `fps` is what the cache's frames were made at."""
     only_clip(source, clip)
-    data = source.read()
+    data = source.view()
     if len(data) < PC2_HEADER.size:
         raise source.error(f"holds {len(data)} bytes; expected a PC2 header of {PC2_HEADER.size}")
     magic, version, points, _, rate, samples = PC2_HEADER.unpack_from(data)
@@ -66,7 +67,7 @@ def cache_rate(fps: float | None) -> float:
     return DEFAULT_FPS if fps is None else frame_rate(fps)
 
 
-def cached_frames(source: Source, data: bytes, start: int, *, frames: int, points: int, kind: str) -> Floats:
+def cached_frames(source: Source, data: memoryview, start: int, *, frames: int, points: int, kind: str) -> Floats:
     """(frames, points, 3) coordinates that begin at byte `start`; what the header claims is checked first."""
     if frames < 1 or points < 1:
         raise source.error(
@@ -83,15 +84,18 @@ def cached_frames(source: Source, data: bytes, start: int, *, frames: int, point
         warnings.warn(
             f"{source.label}: {there - needed:,} bytes after the last frame are ignored", PliantWarning, stacklevel=2
         )
-    flat = np.frombuffer(data, dtype=kind, count=frames * points * 3, offset=start)
-    table = flat.astype(np.float64).reshape(frames, points, 3)
-    finite = np.isfinite(table).all(axis=2)
-    if not finite.all():
-        frame, point = (int(k) for k in np.argwhere(~finite)[0])
-        raise source.error(
-            f"point {point} is {table[frame, point].tolist()}; expected finite coordinates", location=f"frame {frame}"
-        )
-    return table
+    stored = np.frombuffer(data, dtype=kind, count=frames * points * 3, offset=start).reshape(frames, points, 3)
+
+    def checked(frame: int) -> Floats:
+        table = stored[frame].astype(np.float64)
+        finite = np.isfinite(table).all(axis=1)
+        if not finite.all():
+            point = int(np.argmin(finite))
+            problem = f"point {point} is {table[point].tolist()}; expected finite coordinates"
+            raise source.error(problem, location=f"frame {frame}")
+        return table
+
+    return stack_frames(checked(frame) for frame in range(frames))
 
 
 def single_precision(points: Floats) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:

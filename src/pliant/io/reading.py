@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any, cast
 
@@ -17,6 +18,7 @@ from pliant.core.interop import takes_meshes
 from pliant.core.shapes import Mesh, PointCloud, TetMesh
 from pliant.core.skeleton import Motion, Skeleton
 from pliant.core.validation import frame_rate
+from pliant.core.values import stack_frames
 from pliant.io.formats import BY_SUFFIX, KIND_NAMES, Content, ContentKind, format_of, kinds_in
 from pliant.io.naming import is_numbered
 from pliant.io.source import PathLike, Source, find
@@ -217,9 +219,9 @@ def read_animation(
             path, f"holds {description}; clip={clip!r} needs a file with clips, such as .glb", argument="clip"
         )
     first = cast(Mesh, _read_one(sources[0], "mesh"))
-    points = [first.points, *(_matching_points(first, s, sources[0].name) for s in sources[1:])]
+    points = stack_frames(chain([first.points], (_matching_points(first, s, sources[0].name) for s in sources[1:])))
     shape = first if mesh is None else mesh if isinstance(mesh, Mesh) else read_mesh(mesh)
-    return Animation(shape, np.stack(points), rate, sources[0].path.name.split(".")[0])
+    return Animation(shape, points, rate, sources[0].path.name.split(".")[0])
 
 
 def read(path: PathLike, kind: ContentKind | None = None) -> Content:

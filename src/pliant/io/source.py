@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import glob
 import io
+import mmap
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
+from typing import BinaryIO
 from urllib.parse import unquote
 
 from pliant.core.errors import FileError, InputError
@@ -57,6 +59,21 @@ class Source:
             return self._members[self.member]
         with readable(self.path):
             return regular(self.path).read_bytes()
+
+    def open(self) -> BinaryIO:
+        """Its bytes as a stream."""
+        if self.member:
+            return io.BytesIO(self.read())
+        with readable(self.path):
+            return regular(self.path).open("rb")
+
+    def view(self) -> memoryview:
+        """All its bytes, of which only those that are looked at are read."""
+        if self.member:
+            return memoryview(self.read())
+        with self.open() as stream, readable(self.path):
+            empty = not os.fstat(stream.fileno()).st_size
+            return memoryview(b"" if empty else mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ))
 
     def error(self, problem: str, *, location: str = "", argument: str | tuple[int | str, ...] = ()) -> FileError:
         """A `FileError` that names this file."""

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import importlib
-import tempfile
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +17,9 @@ from pliant.core.interop import takes_meshes
 from pliant.core.shapes import Mesh, PointCloud, TetMesh
 from pliant.core.skeleton import Motion
 from pliant.core.skinned import SkinnedAnimation
+from pliant.core.topology import Floats
 from pliant.core.validation import target_path
-from pliant.core.values import as_array
+from pliant.core.values import as_array, stack_frames
 from pliant.io.archive import is_archive
 from pliant.io.formats import BY_SUFFIX, KIND_NAMES, KIND_OF, Content, Format, format_of
 from pliant.io.naming import frame_names, shape_names, stale_frames
@@ -100,26 +100,25 @@ def write_stream(
 ) -> list[Path]:
     """Write frames, (n, 3) points of a shape, as they come; the files are those that `write` makes of the whole clip.
 
-    No more than one frame is held in memory at a time: until all are there, they are in a file without a name beside
-    the target, in double precision.
+    A clip longer than memory is in a file without a name beside the target until all frames are there, in double
+    precision.
     """
     target = target_path(path)
     beside = target.parent if target.parent.is_dir() else None
-    count = 0
-    with tempfile.TemporaryFile(dir=beside) as stored:
-        for count, frame in enumerate(frames, 1):
-            points = as_array(frame, f"frame {count - 1}", np.float64)
-            if points.shape != shape.points.shape:
-                raise InputError(f"frame {count - 1} has shape {points.shape}; expected {shape.points.shape}")
-            try:
-                stored.write(np.ascontiguousarray(points).data)
-            except OSError as error:
-                raise FileError(target, f"cannot be written ({(error.strerror or str(error)).lower()})") from error
-        if not count:
-            raise InputError("got no frames; expected one or more")
-        stored.flush()
-        points = np.asarray(np.memmap(stored, np.float64, "r", shape=(count, *shape.points.shape)))
-        return write_clip(target, Animation(shape, points, fps, name))
+    points = stack_frames(_checked(frames, shape), folder=beside)
+    return write_clip(target, Animation(shape, points, fps, name))
+
+
+def _checked(frames: Iterable[ArrayLike], shape: Mesh | TetMesh | PointCloud) -> Iterator[Floats]:
+    """The frames of a shape, one or more."""
+    k = -1
+    for k, frame in enumerate(frames):
+        points = as_array(frame, f"frame {k}", np.float64)
+        if points.shape != shape.points.shape:
+            raise InputError(f"frame {k} has shape {points.shape}; expected {shape.points.shape}")
+        yield points
+    if k < 0:
+        raise InputError("got no frames; expected one or more")
 
 
 def write_frames(path: PathLike, frames: Sequence[Mesh | TetMesh | PointCloud]) -> list[Path]:

@@ -112,8 +112,8 @@ class _Running:
     task: Task
     outcome: JobOutcome
     plan: TaskRecord = field(default_factory=dict)
-    waiting: list[range] = field(default_factory=list)
-    """Chunks that were not given out, since they go on from those before."""
+    waiting: list[list[range]] = field(default_factory=list)
+    """Chunks that were not given out, since they go on from those before: a list for each shot."""
     open: int = 0
     """Chunks that were given out."""
 
@@ -127,6 +127,8 @@ class _Given:
     arguments: tuple[Any, ...]
     priority: int
     tries: int = 1
+    shot: list[range] = field(default_factory=list)
+    """What goes on from it."""
 
 
 def run_batch(batch: Batch, log: Log, show: Progress, *, resume: bool = False, **drawing: Any) -> list[JobOutcome]:
@@ -213,23 +215,25 @@ class Dispatch:
         if given.function is prepare:
             running.plan = record["plan"]
             running.waiting = missing_chunks(running.task, running.plan, self._options.chunk)
+            for shot in running.waiting:
+                self._go_on(running, shot)
         else:
             running.open -= 1
             running.outcome.chunks += 1
             if record["ended"]:
-                running.waiting.clear()
-        self._go_on(running)
-
-    def _go_on(self, running: _Running) -> None:
-        """Give out the next chunks, or the end of the job."""
-        most = 1 if running.plan["division"] == "order" else len(running.waiting)
-        while running.waiting and running.open < most:
-            chunk = running.waiting.pop(0)
-            running.open += 1
-            self._give(_Given(running, solve_chunk, (running.task, chunk), SOLVE))
+                last = given.arguments[1][0]
+                for shot in running.waiting:
+                    shot[:] = [chunk for chunk in shot if chunk[0] < last]
+            self._go_on(running, given.shot)
         if not running.open:
             drawing = tuple(self._drawing.get(name, "auto") for name in ("view", "up"))
             self._give(_Given(running, finish, (running.task, *drawing), FINISH))
+
+    def _go_on(self, running: _Running, shot: list[range]) -> None:
+        """Give out the next chunk of a shot."""
+        if shot:
+            running.open += 1
+            self._give(_Given(running, solve_chunk, (running.task, shot.pop(0)), SOLVE, shot=shot))
 
     def _failed(self, given: _Given, error: BaseException) -> None:
         """Try again, or give the job up."""

@@ -9,10 +9,12 @@ import os
 import socket
 import time
 import warnings
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain, groupby
 from pathlib import Path
 from typing import Any
 
@@ -124,15 +126,25 @@ def known_plan(task: Task) -> TaskRecord:
     return plan
 
 
-def missing_chunks(task: Task, plan: TaskRecord, size: int) -> list[range]:
-    """The chunks that are still to be solved."""
+def missing_chunks(task: Task, plan: TaskRecord, size: int) -> list[list[range]]:
+    """The chunks that are still to be solved; those of one list go on from each other."""
     if plan["division"] == "whole":
         return []
     chosen = chosen_frames(task.job, plan)
     if plan["division"] == "order":  # all up to the last, until the clip ends
         chosen = list(range(min(chosen[-1] + 1, plan["ends"] if "ends" in plan else plan["frames"])))
     there = {frame for chunk in task.store.chunks(task.key) for frame in chunk}
-    return list(progressions([frame for frame in chosen if frame not in there], size))
+    missing = [frame for frame in chosen if frame not in there]
+    if plan["division"] == "any":
+        return [[chunk] for chunk in progressions(missing, size)]
+    shot = [bisect_right(_shots(plan), frame) for frame in missing]
+    groups = groupby(zip(shot, missing, strict=True), key=lambda pair: pair[0])
+    return [list(progressions([frame for _, frame in group], size)) for _, group in groups]
+
+
+def _shots(plan: TaskRecord) -> list[int]:
+    """The frames that depend on none before, of those that are solved in order."""
+    return list(plan.get("shots", [0]))
 
 
 # What a worker does
@@ -199,7 +211,10 @@ def _made(task: Task) -> tuple[Any, Any, TaskRecord]:
     except InputError as error:
         raise BadSceneError(str(error)) from error
     count = len(scene) if hasattr(scene, "__len__") else len(solver)
-    plan = {"frames": count, "division": _division(task, scene), "setup_seconds": time.perf_counter() - begun}
+    plan: TaskRecord = {"frames": count, "division": _division(task, scene)}
+    if plan["division"] == "order":
+        plan["shots"] = task.engine.part("frames").shots(scene, solver)
+    plan["setup_seconds"] = time.perf_counter() - begun
     task.store.keep_prepared(task.key, (scene, solver))
     task.store.keep_plan(task.key, plan)
     return scene, solver, plan
@@ -230,7 +245,7 @@ def _in_memory(key: str, make: Callable[[], tuple[Any, Any, TaskRecord]]) -> tup
 def _solve_chunk(task: Task, frames: range) -> TaskRecord:
     scene, solver, plan = prepared(task)
     before = None
-    if plan["division"] == "order" and frames[0] > 0:
+    if plan["division"] == "order" and frames[0] not in _shots(plan):
         before = task.store.frames(task.key, [frames[0] - 1])[0].get(frames[0] - 1)
         if before is None:
             raise InputError(f"frame {frames[0]} is not there to go on from; solve the frames before first")
@@ -238,7 +253,8 @@ def _solve_chunk(task: Task, frames: range) -> TaskRecord:
     results, ended = task.engine.part("frames").solve_frames(scene, solver, frames, before)
     task.store.keep_frames(task.key, frames[: len(results)], results, time.perf_counter() - begun)
     if ended:
-        task.store.keep_plan(task.key, plan | {"ends": frames[0] + len(results)})
+        known, end = task.store.plan(task.key) or plan, frames[0] + len(results)
+        task.store.keep_plan(task.key, known | {"ends": min(end, known.get("ends", end))})
     unconverged = [k for k, result in zip(frames, results, strict=False) if not result.converged]
     return {"unconverged": frames_text(unconverged), "ended": ended}
 
@@ -261,7 +277,7 @@ def _kept(task: Task, plan: TaskRecord, chosen: Sequence[int]) -> tuple[list[int
     """Chosen frames that the clip has, what was found in them, and how long that took."""
     for _ in range(2):  # again if a chunk is damaged
         plan = task.store.plan(task.key) or plan
-        for chunk in missing_chunks(task, plan, len(chosen)):
+        for chunk in chain.from_iterable(missing_chunks(task, plan, len(chosen))):
             _solve_chunk(task, chunk)
         end = (task.store.plan(task.key) or plan).get("ends")
         wanted = [k for k in chosen if end is None or k < end]

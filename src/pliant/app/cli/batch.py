@@ -86,7 +86,7 @@ def _plan(batch: Any, options: argparse.Namespace) -> int:
                 "engine": job.engine,
                 "frames": len(chosen_frames(job, plan)) if counted else None,
                 "division": plan["division"],
-                "chunks": 0 if done else max(1, len(chunks)),
+                "chunks": 0 if done else max(1, sum(map(len, chunks))),
                 "output": job.output,
             }
         )

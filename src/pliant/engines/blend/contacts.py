@@ -17,9 +17,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
+from pliant.contact.constraints import SurfaceSamples, face_samples, longest_edges
 from pliant.contact.forces import Compliance
 from pliant.contact.obstacles import Obstacle, as_obstacle
 from pliant.contact.solver import DEFAULT_THICKNESS, ContactSolver
+from pliant.contact.watched_rows import MAX_PENETRATION
 from pliant.core.clips import Pose
 from pliant.core.errors import PliantWarning
 from pliant.core.topology import Floats, Ints
@@ -27,6 +29,7 @@ from pliant.engines.blend.equilibrium import Network, Outcome, SolveOptions
 from pliant.engines.blend.options import MOST_CONTACT_ITERATIONS, BlendOptions
 from pliant.engines.blend.pulls import ExternalLoad
 from pliant.engines.blend.springs import CorotatedRest, Rest
+from pliant.geometry.spatial import SurfaceTree
 from pliant.numerics.linalg import dot, factorize
 
 VISIBLE_VERTICES = 100.0
@@ -37,8 +40,8 @@ GROUND_STIFFNESS = 3e-3
 """Spring to the free position, over the mean stiffness of a vertex."""
 STATIC_STIFFNESS = 1.0
 """The same, over its own stiffness, for a vertex that no shape moves."""
-FINE_ROUNDS = 5
-"""How often fine vertices are put out of all obstacles: out of one may be into the next."""
+FINE_ROUNDS = 8
+"""How often a fine surface is put out of all obstacles: out of one may be into the next."""
 STEPS_FROM_BASE = 8
 """Steps in which a single shape with self-contact is reached from the base."""
 CRUSHED_SHARE = 0.02
@@ -191,9 +194,14 @@ def _in_contact(
     outcome = Outcome(found.x, 0.0, found.iterations, found.residual, found.converged, found.message)
     pose = rig.statics.pose(outcome, w, world=True)
     if rig.detail is not None:
-        obstacles = [moving.at(number) for moving in solver.obstacles]
-        pose = replace(pose, shape=pose.shape.with_points(pushed_out(pose.points, obstacles)))
-        found = replace(found, penetration=deepest(pose.points, obstacles))
+        weld, obstacles = rig.detail.weld, [moving.at(number) for moving in solver.obstacles]
+        allowed = MAX_PENETRATION * rig.body.diagonal
+        points, depth = pushed_out(pose.points[weld.kept], weld.mesh.triangles, obstacles, allowed)
+        pose = replace(pose, shape=pose.shape.with_points(weld.restore(points)))
+        if pose.converged and depth > allowed:
+            inside = f"{depth / rig.body.diagonal:.1e} of the diagonal of the fine surface is still inside an obstacle"
+            pose = replace(pose, converged=False, message=f'{inside}; solve for all vertices: coarse="none"')
+        found = replace(found, penetration=depth)
     return replace(
         pose,
         penetration=found.penetration / rig.body.diagonal,
@@ -203,28 +211,47 @@ def _in_contact(
     )
 
 
-def pushed_out(points: Floats, obstacles: Sequence[Obstacle]) -> Floats:
-    """(n, 3) points of a fine surface, those inside obstacles on the nearest places of their surfaces.
+def pushed_out(points: Floats, triangles: Ints, obstacles: Sequence[Obstacle], allowed: float) -> tuple[Floats, float]:
+    """(n, 3) points of a fine surface, which is put out of obstacles; and how deep it is left in one, anywhere.
 
-    The coarse body has given way; what is left inside is as deep as its faces are coarse.
+    The coarse body has given way; what is left inside is as deep as its faces are coarse. allowed: the depth from which
+    points on faces are put out, as vertices always are.
     """
-    points = points.copy()
-    for _ in range(FINE_ROUNDS):
-        moved = False
+    points, left = points.copy(), 0.0
+    for round_ in range(FINE_ROUNDS + 1):
+        left = 0.0
         for obstacle in obstacles:
-            near = np.flatnonzero(obstacle.clearance(points) <= 0)
-            away, outward = obstacle.signed(points[near])
-            inside = away < 0
-            points[near[inside]] -= away[inside, None] * outward[inside]
-            moved |= bool(inside.any())
-        if not moved:
+            samples, depth = _inside(points, triangles, obstacle, allowed)
+            left = max(left, depth)
+            if len(samples) and round_ < FINE_ROUNDS:
+                points += _displacement(points, samples, obstacle)
+        if left == 0.0:
             break
-    return points
+    return points, left
 
 
-def deepest(points: Floats, obstacles: Sequence[Obstacle]) -> float:
-    """How deep points are in obstacles; a length."""
-    return max((float(-obstacle.signed(points)[0].min(initial=0.0)) for obstacle in obstacles), default=0.0)
+def _inside(points: Floats, triangles: Ints, obstacle: Obstacle, allowed: float) -> tuple[SurfaceSamples, float]:
+    """Vertices, and points on faces, of a surface that are in an obstacle, and how deep the deepest is."""
+    clearance = obstacle.clearance(points)
+    faces = triangles[(clearance[triangles] <= longest_edges(points, triangles)[:, None]).any(axis=1)]
+    near, distance = np.unique(faces), np.full(len(points), np.inf)
+    near = np.union1d(near, np.flatnonzero(clearance <= 0))
+    distance[near] = obstacle.signed(points[near])[0]
+    vertices = SurfaceSamples.at_vertices(np.flatnonzero(distance < 0))
+    crossing = SurfaceTree(points, faces).crossings(obstacle.tree) if len(faces) else np.zeros((0, 2), np.int64)
+    between, depth = face_samples(obstacle, points, distance, faces, crossing, allowed)
+    return vertices.joined(between), max(depth if depth > allowed else 0.0, -float(distance.min(initial=0.0)))
+
+
+def _displacement(points: Floats, samples: SurfaceSamples, obstacle: Obstacle) -> Floats:
+    """(n, 3) the least motion that puts each sample on the obstacle; of several, a vertex takes the longest."""
+    away, outward = obstacle.signed(samples.positions(points))
+    share = samples.weights / np.einsum("mk,mk->m", samples.weights, samples.weights)[:, None]
+    length = np.maximum(-away, 0)[:, None] * share
+    order = np.argsort(length, axis=None)  # the longest is written last
+    motion = np.zeros_like(points)
+    motion[samples.vertices.ravel()[order]] = (length[..., None] * outward[:, None]).reshape(-1, 3)[order]
+    return motion
 
 
 class Attached:

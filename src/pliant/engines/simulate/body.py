@@ -352,7 +352,7 @@ class ElasticBody(Displayed):
         friction: float | None = SimulateOptions.friction,
         self_contact: bool = SimulateOptions.self_contact,
         start: BodyState | None = None,
-        resume: BodyState | None = None,
+        resume: BodyState | int | None = None,
         following: bool = True,
         accuracy: float = SimulateOptions.accuracy,
         stretch_limit: StretchLimit = SimulateOptions.stretch_limit,
@@ -365,7 +365,8 @@ class ElasticBody(Displayed):
         check_motion(self, motion)
         check_forces(self, forces)
         check_start(self, start)
-        check_start(self, resume, "resume")
+        if not isinstance(resume, int):
+            check_start(self, resume, "resume")
         if start is not None and resume is not None:
             raise InputError("start and resume are given; expected one of them", argument="resume")
         SimulateOptions.check(
@@ -396,7 +397,8 @@ class ElasticBody(Displayed):
         gives them. muscles: `pliant.Muscle`s that act meanwhile. obstacles, friction: what it meets, as in
         `pliant.contact`; self_contact: whether it does not pass through itself. start: a state to go on from, else the
         static shape of the first pose, in contact, moving with the bones (following) or at rest. resume: the state of a
-        frame of this same simulation, to go on as if it had never stopped, bit for bit. accuracy: what a step's solve
+        frame of this same simulation, to go on as if it had never stopped, bit for bit; or the number of a frame behind
+        a jump, to begin there. accuracy: what a step's solve
         may lack, over what the step changes. stretch_limit: share by which flesh may stretch beyond what its bones
         impose, or "none". report: called with the number of frames done, and of all. Where the motion jumps, flesh
         starts anew, with a warning. A simulation that flies apart ends with the frames before, a warning, and

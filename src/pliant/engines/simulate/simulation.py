@@ -22,7 +22,7 @@ from pliant.core.errors import InputError, PliantWarning
 from pliant.core.progress import ReportFrames
 from pliant.core.skeleton import MOST_MOTION_FRAMES as MOST_STEPS, Motion
 from pliant.core.topology import Floats, Ints
-from pliant.core.values import locked
+from pliant.core.values import stack_frames
 from pliant.engines.simulate.bones import Frames
 from pliant.engines.simulate.dynamics import GAMMA, SHORTER_STEPS, BodyState, Forces, checked_forces
 from pliant.engines.simulate.jumps import (
@@ -178,7 +178,7 @@ def play(
     pace: Pace,
     *,
     start: BodyState | None = None,
-    resume: BodyState | None = None,
+    resume: BodyState | int | None = None,
     following: bool,
     pre_roll: float,
     report: ReportFrames | None,
@@ -189,10 +189,13 @@ def play(
     """
     SimulateOptions.check(pre_roll=pre_roll)
     motion, notes = mended(stepper.body, motion)
-    player = player_of(stepper, motion, pace)
+    player = player_of(stepper, motion, pace, 0.0 if start is None else start.time)
+    done = _steps_until(resume, pace, motion, player)
 
     def first() -> Any:
-        if resume is not None:
+        if isinstance(resume, int) and done:
+            return player.cut(done)
+        if isinstance(resume, BodyState):
             return resume
         if start is not None:
             return stepper.restart(start, player.frames)
@@ -202,9 +205,8 @@ def play(
             return _rolled(shown, pace, max(round(pre_roll / pace.step), 2), player)
         return player.begun(0, following=following)
 
-    steps = stepped(player, pace, first, _steps_until(resume, pace, motion))
-    before = 0 if resume is None else round(resume.time * pace.fps)
-    return States(stepper.body, motion, pace, steps, report, before, notes)
+    steps = stepped(player, pace, first, done)
+    return States(stepper.body, motion, pace, steps, report, -(-done // pace.every), notes)
 
 
 def mended(body: ElasticBody | ReducedBody, motion: Motion) -> tuple[Motion, tuple[str, ...]]:
@@ -219,15 +221,23 @@ def jumps_of(body: ElasticBody | ReducedBody, motion: Motion) -> list[Jump]:
     return find_jumps(body.bones, frames, motion.fps, body.diagonal)
 
 
-def player_of(stepper: Any, motion: Motion, pace: Pace) -> Player:
-    """A motion, with its jumps, for a stepper."""
+def shots_of(body: ElasticBody, motion: Motion, pace: Pace) -> list[int]:
+    """The frames of a clip that do not depend on the ones before: the first, and those behind a cut."""
+    motion, _ = mended(body, motion)
+    cuts = [pace.step_at(jump.frame, motion) for jump in jumps_of(body, motion) if not jump.teleport]
+    return sorted({0, *(-(-cut // pace.every) for cut in cuts)})
+
+
+def player_of(stepper: Any, motion: Motion, pace: Pace, begun: float = 0.0) -> Player:
+    """A motion, with its jumps, for a stepper. begun: the time before its first step."""
     jumps = jumps_of(stepper.body, motion)
     cuts = [jump.frame for jump in jumps]
 
     def sample(at: Floats) -> Poses:
         return _sampled(motion, at * (motion.fps * pace.step), cuts)
 
-    return Player(stepper, sample, pace.steps(motion), {pace.step_at(jump.frame, motion): jump for jump in jumps})
+    found = {pace.step_at(jump.frame, motion): jump for jump in jumps}
+    return Player(stepper, sample, pace.steps(motion), found, begun)
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,6 +252,8 @@ class Player:
     """How many there are."""
     jumps: Mapping[int, Jump]
     """By the step at whose end the bones have jumped."""
+    first_time: float = 0.0
+    """Before the first step."""
     _shorter: dict[int, Any] = field(default_factory=dict)
     """The stepper, divided by numbers of steps."""
 
@@ -271,9 +283,17 @@ class Player:
         if jump is None:
             return self._divided(state, k, int(self.substeps[k - 1]))
         if not jump.teleport:
-            return self.begun(k, time=state.time + self.stepper.h)
+            return self.cut(k)
         R, shift, _ = rigid_step(self.frames, 2 * k - 2, 2 * k)
         return self.stepper.teleported(state, self._ahead(k), R, shift)
+
+    def is_cut(self, k: int) -> bool:
+        """Whether flesh starts anew after step k."""
+        return k in self.jumps and not self.jumps[k].teleport
+
+    def cut(self, k: int) -> BodyState:
+        """The state after a step from which flesh starts anew: it depends on nothing before."""
+        return self.begun(k, time=self.first_time + k * self.stepper.h)
 
     def _divided(self, state: BodyState, k: int, count: int) -> BodyState:
         """The state after step k, which is divided into so many."""
@@ -332,10 +352,15 @@ def _rolled(motion: Motion, pace: Pace, steps: int, player: Player) -> BodyState
     return replace(_worst(since), time=0.0)
 
 
-def _steps_until(resume: BodyState | None, pace: Pace, motion: Motion) -> int:
-    """Steps before the state of a frame of the same simulation."""
-    if resume is None:
+def _steps_until(resume: BodyState | int | None, pace: Pace, motion: Motion, player: Player) -> int:
+    """Steps before the state of a frame of the same simulation, or before the cut that makes a frame the first."""
+    if resume is None or resume == 0:
         return 0
+    if isinstance(resume, int):
+        cuts = [k for k in player.jumps if player.is_cut(k) and -(-k // pace.every) == resume]
+        if not cuts:
+            raise InputError(f"resume is {resume}; expected a frame behind a jump, or a BodyState", argument="resume")
+        return max(cuts)
     done = round(resume.time / pace.step)
     if abs(resume.time - done * pace.step) > 1e-6 * pace.step or done % pace.every or done > pace.steps(motion):
         raise InputError(
@@ -349,13 +374,15 @@ def _steps_until(resume: BodyState | None, pace: Pace, motion: Motion) -> int:
 def stepped(player: Player, pace: Pace, first: Callable[[], BodyState], done: int = 0) -> Iterator[BodyState]:
     """The states of frames, from that after `done` steps."""
     state = first()
-    since: list[BodyState] = []
-    yield state
+    since = [state]
+    if done % pace.every == 0 or state.problem:
+        yield state
+        since = []
     if state.problem:
         return
     for k in range(done + 1, player.steps + 1):
         state = player.step(state, k)
-        since.append(state)
+        since = [*([] if player.is_cut(k) else since), state]
         if k % pace.every == 0 or state.problem:
             yield _worst(since)
             since = []
@@ -404,25 +431,31 @@ class States(Iterator[BodyState]):
         """All frames; it ends before a state that has a problem."""
         body, pace = self.body, self.pace
         kept: list[BodyState] = []
-        points: list[Floats] = []
         scaled = body.binding.scale_notes(self.motion)
         stopped, notes = "", (*self.notes, *jump_notes(jumps_of(body, self.motion)), *scaled)
         for note in notes:
             warnings.warn(note, PliantWarning, stacklevel=4)
-        for state in self:
-            if state.problem:
-                stopped = f"stopped at step {round(state.time / pace.step)}, after {state.time:.3g} s: {state.problem}"
-                warnings.warn(f"{stopped}; the frames before are kept", StoppedWarning, stacklevel=4)
-                if not kept:  # not even at rest: as the bones alone carry it
-                    kept.append(state)
-                    points.append(body.carried_points(state))
-                break
-            kept.append(state)
-            points.append(body.points_of(state))
+
+        def frames() -> Iterator[Floats]:
+            nonlocal stopped
+            for state in self:
+                if state.problem:
+                    step = round(state.time / pace.step)
+                    stopped = f"stopped at step {step}, after {state.time:.3g} s: {state.problem}"
+                    if not kept:  # not even at rest: as the bones alone carry it
+                        kept.append(state)
+                        yield body.carried_points(state)
+                    return
+                kept.append(state)
+                yield body.points_of(state)
+
+        points = stack_frames(frames())
+        if stopped:
+            warnings.warn(f"{stopped}; the frames before are kept", StoppedWarning, stacklevel=4)
         failed = next((f"in frame {k}, {state.message}" for k, state in enumerate(kept) if state.message), "")
         if failed:
             warnings.warn(failed, PliantWarning, stacklevel=4)
-        return Simulation(body.shape, locked(np.stack(points)), pace.fps, self.motion.name, tuple(kept), stopped, notes)
+        return Simulation(body.shape, points, pace.fps, self.motion.name, tuple(kept), stopped, notes)
 
 
 def check_motion(body: ElasticBody, motion: Any) -> None:

@@ -1,6 +1,7 @@
 // Strain limits: energies, stresses and second derivatives of stretches beyond a range; the equations are in
 // strain_limits.py.
 #include "engines/simulate/strain_limits.h"
+#include "native/mat3.h"
 
 namespace {
 
@@ -64,26 +65,6 @@ bool within(const double *F, double low, double high) {
     double C[6];
     right_cauchy(F, C);
     return definite(C, low * low, 1.0) && definite(C, high * high, -1.0);
-}
-
-// Rotates rows and columns i, j of a symmetric matrix so that its entry there vanishes, and columns of V with them.
-void jacobi(double (*A)[3], double (*V)[3], int i, int j) {
-    if (std::abs(A[i][j]) <= 1e-300) return;
-    const double tau = (A[j][j] - A[i][i]) / (2 * A[i][j]);
-    const double t = (tau >= 0 ? 1.0 : -1.0) / (std::abs(tau) + std::sqrt(1 + tau * tau));
-    const double c = 1 / std::sqrt(1 + t * t), s = t * c;
-    for (int k = 0; k < 3; ++k) {
-        const double a = A[k][i], b = A[k][j];
-        A[k][i] = c * a - s * b, A[k][j] = s * a + c * b;
-    }
-    for (int k = 0; k < 3; ++k) {
-        const double a = A[i][k], b = A[j][k];
-        A[i][k] = c * a - s * b, A[j][k] = s * a + c * b;
-    }
-    for (int k = 0; k < 3; ++k) {
-        const double a = V[k][i], b = V[k][j];
-        V[k][i] = c * a - s * b, V[k][j] = s * a + c * b;
-    }
 }
 
 // F = U diag(sigma) Vᵀ with rotations U and V, sigma descending; the last is negative where F is inverted.

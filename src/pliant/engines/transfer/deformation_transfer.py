@@ -32,7 +32,7 @@ from pliant.core.signatures import takes_arguments_of
 from pliant.core.skeleton import Motion, Skeleton
 from pliant.core.topology import Floats
 from pliant.core.validation import check_extent
-from pliant.core.values import Displayed, Value, locked
+from pliant.core.values import Displayed, Value, locked, stack_frames
 from pliant.engines.transfer.build import build_cage
 from pliant.engines.transfer.cage import Cage
 from pliant.engines.transfer.controls import Weights
@@ -42,8 +42,8 @@ from pliant.engines.transfer.plan import Control, Follow, TransferPlan, make_pla
 from pliant.engines.transfer.rig import CageRig, CageSolution
 from pliant.engines.transfer.source_tracks import Groups, Sources, read_sources
 from pliant.engines.transfer.sources import Track
-from pliant.engines.transfer.splats import deformed_shape
 from pliant.geometry.axes import SignedAxis
+from pliant.geometry.splats import deformed_shape
 
 if TYPE_CHECKING:
     from pliant.engines.transfer.judgement import Judgement
@@ -150,7 +150,7 @@ class PreparedTransfer:
         lift = self._lift(clip.points)
         if lift.any():
             cages += lift
-            clip = replace(clip, points=locked(clip.points + lift))
+            clip = replace(clip, points=stack_frames(map(np.add, clip.points, lift)))
             solutions = [replace(found, points=locked(cage)) for found, cage in zip(solutions, cages, strict=True)]
         cages = locked(cages)
         return Transfer(

@@ -18,8 +18,9 @@ import numpy as np
 from pliant.core.clips import MOST_FRAMES, Animation
 from pliant.core.errors import PliantWarning
 from pliant.core.shapes import Mesh, PointCloud
-from pliant.core.topology import Floats, locked
+from pliant.core.topology import Floats
 from pliant.core.validation import frame_rate
+from pliant.core.values import stack_frames
 from pliant.io.alembic.archive import AbcObject, Archive, Property
 from pliant.io.alembic.read import PlacedPart, material_labels, placed_parts
 from pliant.io.alembic.write import (
@@ -60,10 +61,8 @@ def read_animation(source: Source, *, clip: str | int | None = None, fps: float 
     if len(times) * count * 24 > LARGEST_UNPACKED:
         raise source.error(f"has {len(times)} frames of {count} points; that is more than {LARGEST_UNPACKED:,} bytes")
     shape = _mesh(parts) if len(parts[0].part.polygons) else _cloud(parts)
-    points = np.empty((len(times), count, 3))
-    for row, time in zip(points, times.tolist(), strict=True):
-        np.concatenate([one.at(time) for one in parts], out=row)
-    return Animation(shape, locked(points), rate, source.stem)
+    points = stack_frames(np.concatenate([one.at(time) for one in parts]) for time in times.tolist())
+    return Animation(shape, points, rate, source.stem)
 
 
 def kinds(source: Source) -> tuple[str, ...]:

@@ -27,7 +27,7 @@ class OgawaReader:
     """The groups and bytes of a file. Whatever it says is checked against its size."""
 
     def __init__(self, source: Source) -> None:
-        self.source, self._bytes = source, memoryview(source.read())
+        self.source, self._bytes = source, source.view()
         if len(self._bytes) < HEADER.size:
             raise source.error(f"holds {len(self._bytes)} bytes; expected an Alembic header of {HEADER.size}")
         magic, state, high, low, self._root = HEADER.unpack_from(self._bytes)

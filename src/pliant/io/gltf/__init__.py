@@ -22,6 +22,7 @@ from pliant.core.errors import FileError, InputError
 from pliant.core.shapes import Mesh, PointCloud
 from pliant.core.skeleton import Motion, Skeleton
 from pliant.core.topology import Floats
+from pliant.core.values import stack_frames
 from pliant.io.gltf.clip import clip_names, find_clip, motion_of, read_clip, skeleton_of
 from pliant.io.gltf.data import GltfDocument
 from pliant.io.gltf.extras import Restored, read_extras
@@ -132,7 +133,7 @@ def _clip_shapes(doc: GltfDocument, scene: GltfScene) -> Shapes:
     points = [mesh.points]
     for k in range(len(names)):
         clip = read_clip(doc, k)
-        points.append(own.points(scene.posed(1, clip.at(np.array([clip.end]))))[0])
+        points.append(own.points(next(scene.posed(1, clip.at(np.array([clip.end]))))))
     return Shapes(mesh, np.stack(points), tuple(unique_names(["rest", *names])))
 
 
@@ -154,7 +155,7 @@ def read_animation(source: Source, clip: str | int | None = None, fps: float | N
             shape: Mesh | PointCloud = own.cloud(rest_points(scene))
         else:
             shape, own = _restored(doc, scene)
-        return Animation(shape, own.points(points), rate, chosen.name)
+        return Animation(shape, stack_frames(map(own.points, points)), rate, chosen.name)
 
 
 def read_weights(source: Source, clip: str | int | None = None, fps: float | None = None) -> WeightClip | None:

@@ -58,17 +58,18 @@ class GltfDocument:
 
     def __init__(self, source: Source) -> None:
         self.source = source
-        data = source.read()
-        self.binary: bytes | None = None
-        if data[:4] == b"glTF":
+        data = source.view()
+        self.binary: memoryview | None = None
+        if bytes(data[:4]) == b"glTF":
             text, self.binary = _split_glb(source, data)
         else:
             if source.suffix == ".glb":
-                raise source.error(f'begins with {data[:4]!r}; expected "glTF", as every .glb does', location="byte 0")
-            text = data
+                problem = f'begins with {bytes(data[:4])!r}; expected "glTF", as every .glb does'
+                raise source.error(problem, location="byte 0")
+            text = bytes(data)
         self.root = parse_json(source, text)
-        self._arrays: dict[int, NDArray[Any]] = {}
-        self._buffers: dict[int, bytes] = {}
+        self._filled: dict[int, NDArray[Any]] = {}
+        self._buffers: dict[int, memoryview] = {}
         self._unpacked: dict[int, memoryview] = {}
         self._check_version()
 
@@ -97,17 +98,17 @@ class GltfDocument:
         """The name of the program that wrote the file."""
         return self.root.entry("asset").text("generator")
 
-    def buffer(self, k: int) -> bytes:
+    def buffer(self, k: int) -> memoryview:
         """The bytes of a buffer: the GLB's binary chunk, a data URI, or a file beside this one."""
         if k not in self._buffers:
             self._buffers[k] = self._load_buffer(k)
         return self._buffers[k]
 
-    def _load_buffer(self, k: int) -> bytes:
+    def _load_buffer(self, k: int) -> memoryview:
         entry = self.table("buffers")[k]
         claimed = entry.whole("byteLength", least=1)
         if "uri" in entry:
-            data = self.resource(entry)
+            data = self._resource(entry)
         elif k == 0 and self.binary is not None:
             data = self.binary
         else:
@@ -118,6 +119,9 @@ class GltfDocument:
 
     def resource(self, entry: Entry) -> bytes:
         """What the "uri" of a buffer or image stands for."""
+        return bytes(self._resource(entry))
+
+    def _resource(self, entry: Entry) -> memoryview:
         uri = entry.text("uri")
         if uri.startswith("data:"):
             head, comma, body = uri.partition(",")
@@ -127,11 +131,11 @@ class GltfDocument:
                 raise entry.error(f"its data URI is not base64 ({error})") from error
             if not comma:
                 raise entry.error("its data URI has no data")
-            return data
+            return memoryview(data)
         sibling = self.file(entry)
         if sibling is None:
             raise entry.error(f'its file "{uri}" is missing; put it beside the .gltf')
-        return sibling.read()
+        return sibling.view()
 
     def file(self, entry: Entry) -> Source | None:
         """The file that the "uri" of a buffer or image names; None if it names none, or one that is missing."""
@@ -183,9 +187,7 @@ class GltfDocument:
 
     def array(self, k: int) -> NDArray[Any]:
         """(count, width) an accessor's elements as stored."""
-        if k not in self._arrays:
-            self._arrays[k] = self._load_array(self.table("accessors")[k])
-        return self._arrays[k]
+        return self._filled[k] if k in self._filled else self._load_array(self.table("accessors")[k])
 
     def fill(self, k: int, values: NDArray[Any]) -> None:
         """Give an accessor elements that were stored elsewhere."""
@@ -193,7 +195,7 @@ class GltfDocument:
         count, dtype, width = self._shape(entry)
         if values.shape != (count, width):
             raise entry.error(f"says {count} elements of {width}; its packed data has {values.shape}")
-        self._arrays[k] = values.astype(dtype)
+        self._filled[k] = values.astype(dtype)
 
     def _load_array(self, entry: Entry) -> NDArray[Any]:
         count, dtype, width = self._shape(entry)
@@ -274,7 +276,7 @@ class GltfDocument:
             raise self.source.error(f"{what} make {coordinates:,} coordinates; the limit is {LARGEST_RESULT:,}")
 
 
-def _split_glb(source: Source, data: bytes) -> tuple[bytes, bytes | None]:
+def _split_glb(source: Source, data: memoryview) -> tuple[bytes, memoryview | None]:
     """The JSON and binary chunks of a GLB."""
     if len(data) < 20:
         raise source.error(f"has {len(data)} bytes; a GLB has 20 or more", location="header")
@@ -283,7 +285,7 @@ def _split_glb(source: Source, data: bytes) -> tuple[bytes, bytes | None]:
         raise source.error(f"is GLB version {version}; expected 2, so export it again as glTF 2.0", location="header")
     if length > len(data):
         raise source.error(f"has {len(data)} bytes; its header says {length}: the file is cut off", location="header")
-    chunks: dict[bytes, bytes] = {}
+    chunks: dict[bytes, memoryview] = {}
     at = 12
     while at + 8 <= length:
         size, kind = struct.unpack_from("<I4s", data, at)
@@ -295,4 +297,4 @@ def _split_glb(source: Source, data: bytes) -> tuple[bytes, bytes | None]:
         at += 8 + size
     if b"JSON" not in chunks:
         raise source.error(f"says {length} bytes; expected room for a JSON chunk", location="header")
-    return chunks[b"JSON"], chunks.get(b"BIN\0")
+    return bytes(chunks[b"JSON"]), chunks.get(b"BIN\0")

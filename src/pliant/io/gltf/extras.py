@@ -55,8 +55,8 @@ class Restored:
     has_normals: bool = True
 
     def points(self, frames: Floats) -> Floats:
-        """(frames, own vertices, 3) of (frames, glTF vertices, 3)."""
-        return frames if self.first is None else frames[:, self.first]
+        """(..., own vertices, 3) of (..., glTF vertices, 3)."""
+        return frames if self.first is None else frames[..., self.first, :]
 
     def cloud(self, cloud: PointCloud) -> PointCloud:
         """The author's cloud."""

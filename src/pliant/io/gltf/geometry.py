@@ -9,12 +9,15 @@ materials. Strips and fans become triangles:
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 
 from pliant.core.errors import PliantWarning
 from pliant.core.topology import Floats, Ints
+from pliant.core.values import stack_frames
 from pliant.io.gltf.checked_json import Entry
 from pliant.io.gltf.data import GltfDocument
 from pliant.io.gltf.draco import unpack
@@ -162,16 +165,24 @@ def _read_skinning(doc: GltfDocument, where: dict[str, int], count: int) -> tupl
 
 
 def _read_targets(doc: GltfDocument, primitive: Entry, count: int, vertices: int) -> tuple[Floats | None, ...]:
-    moved: list[Floats | None] = []
-    for target in primitive.entries("targets", "target"):
-        accessor = doc.index_of(target, "POSITION", "accessors")
-        if accessor is None:
-            moved.append(None)
-            continue
-        delta = doc.floats(accessor, (3,), "displacement")
-        _check_count(doc, accessor, len(delta), vertices)
-        moved.append(delta if delta.any() else None)
-    return tuple(moved + [None] * (count - len(moved)))
+    accessors = [doc.index_of(target, "POSITION", "accessors") for target in primitive.entries("targets", "target")]
+    moving: list[int] = []
+
+    def deltas() -> Iterator[Floats]:
+        for k, accessor in enumerate(accessors):
+            if accessor is None:
+                continue
+            delta = doc.floats(accessor, (3,), "displacement")
+            _check_count(doc, accessor, len(delta), vertices)
+            if delta.any():
+                moving.append(k)
+                yield delta
+
+    found = deltas()
+    first = next(found, None)
+    table = () if first is None else stack_frames(chain([first], found))  # a clip of pliant's has a target a frame
+    rows = dict(zip(moving, table, strict=True))
+    return tuple(rows.get(k) for k in range(count))
 
 
 def _read_faces(doc: GltfDocument, primitive: Entry, vertices: int) -> Faces:

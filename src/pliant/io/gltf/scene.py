@@ -9,7 +9,7 @@ A skinned mesh ignores its own node's transform. Vertices are concatenated: node
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -110,16 +110,14 @@ class GltfScene:
         weights = weights or {}
         return np.concatenate([part.points(world, weights.get(part.placed.node)) for part in self.parts], axis=1)
 
-    def posed(self, frames: int, moved: Mapping[tuple[int, ChannelPath], Floats]) -> Floats:
-        """(frames, n, 3) for values that replace the nodes' own, some frames at a time to spare memory."""
+    def posed(self, frames: int, moved: Mapping[tuple[int, ChannelPath], Floats]) -> Iterator[Floats]:
+        """(n, 3) of each frame, for values that replace the nodes' own, some frames at a time to spare memory."""
         self.doc.check_size(frames * self.count * 3, "frames")
-        step = max(1, (1 << 20) // max(1, len(self.tree)))
-        pieces = []
+        step = max(1, (1 << 14) // max(1, len(self.tree), self.count))
         for start in range(0, frames, step):
             some = {key: values[start : start + step] for key, values in moved.items()}
             weights = {node: values for (node, path), values in some.items() if path == "weights"}
-            pieces.append(self.points(self.tree.world(min(step, frames - start), some), weights))
-        return np.concatenate(pieces)
+            yield from self.points(self.tree.world(min(step, frames - start), some), weights)
 
 
 def read_scene(doc: GltfDocument) -> GltfScene:

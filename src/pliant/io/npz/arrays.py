@@ -6,8 +6,8 @@ limits of `pliant.io.archive.check_unpacked`, before anything is allocated.
 
 from __future__ import annotations
 
-import io
 import lzma
+import os
 import struct
 import sys
 import tokenize
@@ -23,6 +23,7 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from pliant.core.errors import FileError
+from pliant.core.values import stack_frames
 from pliant.io.archive import check_unpacked
 from pliant.io.source import LARGEST_UNPACKED, Source
 
@@ -50,15 +51,17 @@ BROKEN = (
 
 def read_arrays(source: Source) -> dict[str, NDArray[Any]]:
     """All arrays of an NPZ file, by key."""
-    data = source.read()
-    if not data.startswith((b"PK\x03\x04", b"PK\x05\x06")):
-        raise source.error("is not a zip archive; expected an NPZ file", location="byte 0")
     location = "archive"
     arrays = {}
     try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        with source.open() as file:
+            if file.read(4) not in (b"PK\x03\x04", b"PK\x05\x06"):
+                raise source.error("is not a zip archive; expected an NPZ file", location="byte 0")
+            archive = zipfile.ZipFile(file)
             members = [item for item in archive.infolist() if not item.is_dir()]
-            check_unpacked(source.label, sum(item.file_size for item in members), len(data), LARGEST_UNPACKED)
+            check_unpacked(
+                source.label, sum(item.file_size for item in members), file.seek(0, os.SEEK_END), LARGEST_UNPACKED
+            )
             for item in members:
                 location = f"{item.filename:.80}"
                 with archive.open(item) as stream:
@@ -88,6 +91,8 @@ def _read_array(source: Source, stream: IO[bytes], item: zipfile.ZipInfo) -> NDA
     claimed = prod(shape) * dtype.itemsize
     if any(extent < 0 for extent in shape) or item.file_size - start != claimed:
         raise source.error(f"claims {shape} of {dtype}; {item.file_size - start:,} bytes are there", location=location)
+    if len(shape) == 3 and dtype == np.float64 and not by_columns and claimed:
+        return stack_frames(_row(source, stream, shape[1:], location) for _ in range(shape[0]))
     data = stream.read()
     if len(data) != claimed:
         raise source.error(f"holds {len(data):,} bytes; expected {claimed:,}", location=location)
@@ -97,6 +102,14 @@ def _read_array(source: Source, stream: IO[bytes], item: zipfile.ZipInfo) -> NDA
             "holds letters that are none; the text is damaged", location=location
         )  # Python would take them
     return flat.reshape(shape, order="F" if by_columns else "C")
+
+
+def _row(source: Source, stream: IO[bytes], shape: tuple[int, ...], location: str) -> NDArray[np.float64]:
+    """The next numbers of an array."""
+    data = stream.read(8 * prod(shape))
+    if len(data) != 8 * prod(shape):
+        raise source.error(f"holds {len(data):,} bytes of {8 * prod(shape):,} in a row", location=location)
+    return np.frombuffer(data).reshape(shape)
 
 
 def write_arrays(path: Path, arrays: dict[str, NDArray[Any]]) -> None:

@@ -107,10 +107,11 @@ class Contents:
             raise self.source.error(
                 f"holds {table.dtype} {table.shape}; expected numbers on {ndim} axes", location=location
             )
-        finite = np.isfinite(table)
-        if not finite.all():
-            at = [int(k) for k in np.argwhere(~finite)[0]]
-            raise self.source.error(f"is {table[tuple(at)]} at {at}; expected finite numbers", location=location)
+        for k, part in enumerate(table if ndim == 3 else [table]):  # a clip may be longer than memory
+            finite = np.isfinite(part)
+            if not finite.all():
+                at = [int(i) for i in ([k] if ndim == 3 else []) + list(np.argwhere(~finite)[0])]
+                raise self.source.error(f"is {table[tuple(at)]} at {at}; expected finite numbers", location=location)
         return table
 
     def field(self, key: str, kind: type, default: Any) -> Any:

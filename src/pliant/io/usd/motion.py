@@ -22,6 +22,7 @@ import numpy as np
 from pliant.core.clips import DEFAULT_FPS
 from pliant.core.errors import PliantWarning
 from pliant.core.topology import Floats
+from pliant.core.values import stack_frames
 from pliant.io.joining import moved
 from pliant.io.source import LARGEST_UNPACKED, Source
 from pliant.io.usd.geometry import NAME_PROPERTY, PrimGeometry, check_same_count, integers, location_of, table
@@ -287,4 +288,4 @@ def animated(source: Source, parts: list[Mover], at: Floats) -> Floats:
     check_evaluations(source, parts, at)
     if len(at) * count * 24 > LARGEST_UNPACKED:
         raise source.error(f"has {len(at)} frames of {count} points; that is more than {LARGEST_UNPACKED:,} bytes")
-    return np.stack([np.concatenate([mover.at(float(time)) for mover in parts]) for time in at])
+    return stack_frames(np.concatenate([mover.at(float(time)) for mover in parts]) for time in at)

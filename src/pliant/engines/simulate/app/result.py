@@ -24,6 +24,7 @@ from pliant.engines.registry import Division
 from pliant.engines.simulate import BodyState, ElasticBody, ElasticPose
 from pliant.engines.simulate.app.scene import ElasticScene, Moved
 from pliant.engines.simulate.options import SimulateOptions
+from pliant.engines.simulate.simulation import shots_of
 from pliant.engines.simulate.statics import VOLUME_LIMITS
 from pliant.geometry.retargeting import MappedMotion
 
@@ -235,6 +236,11 @@ def division(scene: ElasticScene) -> Division:
     return "order" if scene.options.modes is None else "whole"
 
 
+def shots(scene: ElasticScene, body: ElasticBody) -> list[int]:
+    """The frames of dynamics behind a cut of the motion, where flesh starts anew, and the first."""
+    return shots_of(body, scene.driving(body), scene.pace)
+
+
 def solve_frames(
     scene: ElasticScene, body: ElasticBody, frames: Sequence[int], before: BodyState | None
 ) -> tuple[list[ElasticPose | BodyState], bool]:
@@ -242,7 +248,8 @@ def solve_frames(
     if scene.static:
         motion = scene.frame_poses
         return [scene.posed(body, motion[k], k) for k in frames], False
-    states = scene.states(body) if before is None else scene.states(body, resume=before)
+    resume = frames[0] or None if before is None else before
+    states = scene.states(body) if resume is None else scene.states(body, resume=resume)
     found: list[ElasticPose | BodyState] = list(islice(states, len(frames) + (before is not None)))
     found = found[before is not None :]
     return found, bool(found and getattr(found[-1], "problem", ""))

@@ -29,7 +29,7 @@ from pliant.engines.transfer.judgement import Judgement
 from pliant.engines.transfer.plan import Control
 from pliant.engines.transfer.rig import CageSolution
 from pliant.engines.transfer.rigged import RiggedTransfer
-from pliant.engines.transfer.splats import is_splats
+from pliant.geometry.splats import is_splats
 from pliant.io import BY_SUFFIX, write_clip, write_frames
 
 MISSED_ANGLE = 15.0

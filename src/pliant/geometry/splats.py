@@ -1,0 +1,169 @@
+"""Gaussian splats and normals that follow a deformation (files as of 3D Gaussian Splatting; Kerbl et al. 2023).
+
+A splat is a point of a cloud with the attributes ``rot_0`` to ``rot_3`` (a quaternion w, x, y, z, of any length) and
+``scale_0`` to ``scale_2`` (logarithms of the standard deviations along its axes). Its covariance is Σ = R S² Rᵀ. Where
+space moves with the Jacobian J, it becomes
+
+    Σ' = J Σ Jᵀ = R' S'² R'ᵀ,
+
+whose axes R' are those nearest to J's rotation times R, so that they rotate smoothly from frame to frame. The
+view-dependent colours (``f_rest_*``, spherical harmonics) rotate with J's rotation Q: the colour seen from d is that
+which was seen from Qᵀd. Opacities and other attributes do not change.
+
+A normal n becomes cof(J) n, with the cofactor matrix cof(J) = det(J) J⁻ᵀ, and stays orthogonal to the surface.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+from warnings import warn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pliant.core import rotations
+from pliant.core.errors import InputError, PliantWarning
+from pliant.core.normals import cofactors, unit
+from pliant.core.shapes import Layer, Mesh, PointCloud, Shape
+from pliant.core.topology import Floats
+from pliant.core.validation import SINGLE_MAXIMUM
+from pliant.core.values import locked
+from pliant.native import in_threads, kernels
+
+ROTATION_ATTRIBUTES = ("rot_0", "rot_1", "rot_2", "rot_3")
+SCALE_ATTRIBUTES = ("scale_0", "scale_1", "scale_2")
+LARGEST_SCALE = 300.0
+"""Logarithm of a standard deviation whose square, and that of its inverse, are still numbers."""
+HARMONIC_DEGREES = {9: 1, 24: 2, 45: 3}
+"""Of the harmonics, by how many coefficients f_rest_* there are."""
+SPLATS_PER_THREAD = 2048
+
+
+def is_splats(cloud: PointCloud) -> bool:
+    """Whether a cloud has the attributes of Gaussian splats."""
+    return set(ROTATION_ATTRIBUTES) <= set(cloud.attributes) and set(SCALE_ATTRIBUTES) <= set(cloud.attributes)
+
+
+def splat_axes(cloud: PointCloud) -> tuple[Floats, Floats]:
+    """(n, 3, 3) the splats' axes as columns, and (n, 3) their standard deviations along them."""
+    if not is_splats(cloud):
+        missing = [name for name in (*ROTATION_ATTRIBUTES, *SCALE_ATTRIBUTES) if name not in cloud.attributes]
+        raise InputError(f"the cloud has no {missing[0]}; expected Gaussian splats with rot_0 to rot_3, scale_0 to 2")
+    q = np.stack([cloud.attributes[name] for name in ROTATION_ATTRIBUTES], axis=1).astype(np.float64)
+    log_s = np.stack([cloud.attributes[name] for name in SCALE_ATTRIBUTES], axis=1).astype(np.float64)
+    for values, what, most in ((q, "rotation", SINGLE_MAXIMUM), (log_s, "scale", LARGEST_SCALE)):
+        usable = (np.abs(values) <= most).all(axis=1)
+        if not usable.all():
+            k = int(np.argmin(usable))
+            raise InputError(f"splat {k} has a {what} of {values[k].tolist()}; expected numbers up to {most:.3g}")
+    return rotations.matrix(rotations.normalize(q)), np.exp(log_s)
+
+
+def covariances(cloud: PointCloud) -> Floats:
+    """(n, 3, 3) Σ = R S² Rᵀ."""
+    R, s = splat_axes(cloud)
+    return (R * (s**2)[:, None, :]) @ np.swapaxes(R, 1, 2)
+
+
+class Splats:
+    """Splats of a cloud, read once, to be deformed again and again."""
+
+    def __init__(self, cloud: PointCloud) -> None:
+        self.cloud = cloud
+        self._axes, self._deviations = splat_axes(cloud)
+        self._names = _harmonic_names(cloud)
+        columns = [cloud.attributes[name] for name in self._names]
+        single = all(column.dtype == np.float32 for column in columns)
+        self._rotate = kernels.splats_rotate_single if single else kernels.splats_rotate_double
+        self._coefficients = np.empty((3, len(columns) // 3, len(cloud.points)), np.float32 if single else np.float64)
+        for row, column in zip(self._coefficients.reshape(-1, len(cloud.points)), columns, strict=True):
+            row[:] = column
+
+    def deformed(self, points: Floats, J: Floats) -> PointCloud:
+        """The splats at other points (n, 3), rotated and stretched by Jacobians (n, 3, 3)."""
+        cloud, count = self.cloud, len(points)
+        finite = np.isfinite(J).all(axis=(1, 2))
+        if not finite.all():
+            raise InputError(f"the Jacobian of splat {int(np.argmin(finite))} is not finite")
+        J, Q, columns = np.ascontiguousarray(J), np.empty((count, 3, 3)), np.empty((7, count))
+        out = Q, columns[:4], columns[4:]
+        in_threads(
+            lambda a, b: kernels.splats_deform(J, self._axes, self._deviations, *out, a, b), count, SPLATS_PER_THREAD
+        )
+        made: dict[str, NDArray[np.generic]] = dict(cloud.attributes)
+        for name, column in zip((*ROTATION_ATTRIBUTES, *SCALE_ATTRIBUTES), columns, strict=True):
+            made[name] = locked(column.astype(made[name].dtype))
+        rows = self._rotated_harmonics(Q).reshape(-1, count)
+        made |= {
+            name: locked(row.astype(made[name].dtype, copy=False)) for name, row in zip(self._names, rows, strict=True)
+        }
+        positions = points.astype(np.float32).astype(np.float64)  # as splat files hold them; viewers read nothing else
+        return replace(cloud.with_points(locked(positions)), attributes=made)
+
+    def _rotated_harmonics(self, Q: Floats) -> NDArray[Any]:
+        """(3, 3, 8 or 15; n) coefficients, rotated by Q (n, 3, 3)."""
+        out = np.empty_like(self._coefficients)
+        if self._names:
+            d = _directions()
+            fitted = _fitted(d, HARMONIC_DEGREES[len(self._names)])
+            work = lambda a, b: self._rotate(Q, d, fitted, self._coefficients, out, a, b)  # noqa: E731
+            in_threads(work, len(Q), SPLATS_PER_THREAD)
+        return out
+
+
+def deformed_splats(cloud: PointCloud, points: Floats, J: Floats) -> PointCloud:
+    """The splats at other points (n, 3), rotated and stretched by Jacobians (n, 3, 3)."""
+    return Splats(cloud).deformed(points, J)
+
+
+# Spherical harmonics
+
+
+def _harmonic_names(cloud: PointCloud) -> list[str]:
+    """The attributes f_rest_* in order: three colours after one another, 3, 8 or 15 coefficients each; or none."""
+    names = [name for name in cloud.attributes if name.startswith("f_rest_")]
+    names.sort(key=lambda name: int(name.removeprefix("f_rest_")) if name[7:].isdigit() else 0)
+    if names and len(names) not in HARMONIC_DEGREES:
+        warn(
+            f"the splats have {len(names)} coefficients f_rest_*, which are left as they are; expected 9, 24 or 45",
+            PliantWarning,
+            stacklevel=2,
+        )
+        return []
+    return names
+
+
+def _directions() -> Floats:
+    """(8, 3) spread over half the sphere: the harmonics of one degree are fitted exactly from their values there."""
+    k = np.arange(8) + 0.5
+    height, around = 1 - k / 8, np.pi * (1 + np.sqrt(5.0)) * k
+    across = np.sqrt(1 - height**2)
+    return np.stack([across * np.cos(around), across * np.sin(around), height], axis=1)
+
+
+def _fitted(d: Floats, degree: int) -> Floats:
+    """(3, 8 or 15; m) coefficients of each degree by its values at directions (m, 3)."""
+    values = harmonics(d, degree)
+    return np.concatenate([np.linalg.pinv(values[:, (k * k - 1) : (k + 1) ** 2 - 1]) for k in range(1, degree + 1)])
+
+
+def harmonics(d: Floats, degree: int) -> Floats:
+    """(n, 3, 8 or 15) real spherical harmonics from degree 1 on of directions (n, 3), in 3DGS's order and signs."""
+    values = np.empty((len(d), (degree + 1) ** 2 - 1))
+    kernels.splats_harmonics(d, degree, values)
+    return values
+
+
+def deformed_shape(shape: Shape, points: Floats, J: Floats) -> Shape:
+    """A shape at other points (n, 3), with Jacobians (n, 3, 3) there."""
+    if isinstance(shape, Mesh) and shape.normals is not None:
+        rotated = unit(np.einsum("nij,nj->ni", cofactors(J)[shape.polygons.corners], shape.normals.at_corners))
+        layer = Layer(locked(rotated), locked(np.arange(len(rotated))))
+        return replace(replace(shape, normals=None).with_points(points), normals=layer)
+    if not isinstance(shape, PointCloud):
+        return shape.with_points(points)
+    cloud = deformed_splats(shape, points, J) if is_splats(shape) else shape.with_points(points)
+    if shape.normals is None:
+        return cloud
+    return replace(cloud, normals=locked(unit(np.einsum("nij,nj->ni", cofactors(J), shape.normals))))
