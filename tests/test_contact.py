@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy.optimize import nnls
 
 from pliant import Blendshapes, InputError, Pull, Shapes, gallery
 from pliant.contact import Box, Capsule, Cylinder, HalfSpace, MovingObstacle, Sphere, solver as contact_solver
@@ -22,6 +23,7 @@ from pliant.core.normals import unit
 from pliant.core.rotations import from_axis_angle
 from pliant.engines.simulate.contacts import HeldLayer
 from pliant.geometry.spatial import SurfaceTree
+from pliant.native import kernels
 
 RNG = np.random.default_rng(5)
 STILL = (1.0, 0, 0, 0)
@@ -656,3 +658,35 @@ def test_forces_of_many_contacts_on_a_local_body_are_exact():
     wanted = np.maximum(rows.rho * (rows.violation - rows.along(moved)), 0)
     assert np.abs(step.forces - wanted).max() < 1e-6 * wanted.max()
     assert 100 < (step.forces > 0).sum() < m
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_newtons_forces_of_local_bodies_are_those_of_the_dual_problem(seed):
+    """Of rows of very different stiffness at few vertices, beside non-negative least squares."""
+    rng = np.random.default_rng(seed)
+    count, enough = int(rng.integers(2, 9)), 1e-4
+    vertices, weights = rng.integers(0, 3, (count, 4)), rng.dirichlet(np.ones(4), count)
+    directions, softness = unit(rng.normal(size=(count, 3))), 10 ** rng.uniform(-2, 0, 3)
+    rho, ahead = 10 ** rng.uniform(2, 8, count), rng.normal(0.3, 0.5, count)
+    N = np.zeros((count, 3, 3))
+    np.add.at(N, (np.arange(count)[:, None], vertices), weights[:, :, None] * directions[:, None])
+    N = N.reshape(count, 9)
+    inverse = np.repeat(softness, 3)
+    C = np.linalg.cholesky(N * inverse @ N.T + np.diag(1 / rho)).T
+    wanted = nnls(C, np.linalg.solve(C.T, ahead))[0]
+    forces, moved = np.zeros(count), np.zeros((3, 3))
+    given = (vertices, weights, directions), rho, ahead
+    assert kernels.contact_newton(given, softness, enough, forces, moved)
+    np.testing.assert_allclose(moved.ravel(), inverse * (N.T @ wanted), atol=enough)
+    np.testing.assert_allclose(forces, wanted, rtol=1e-6, atol=1e-6 * wanted.max(initial=1))
+
+
+def test_newtons_method_does_not_end_at_a_stiff_row():
+    vertices, weights = np.zeros((2, 4), np.int64), np.tile([1.0, 0, 0, 0], (2, 1))
+    directions, rho = np.array([[1.0, 0, 0], [-0.6, 0.8, 0]]), np.array([1e3, 1e10])
+    forces, moved = np.zeros(2), np.zeros((1, 3))
+    given = (vertices, weights, directions), rho, np.array([1.0, -1e-13])
+    if not kernels.contact_newton(given, np.ones(1), 1e-4, forces, moved):  # it may give up, and says so
+        pairs = np.zeros((0, 2), np.int64)
+        kernels.contact_sweeps(given, pairs, pairs[:, 0], np.zeros(0), np.ones(1), 1e-7, 10_000, forces, moved)
+    np.testing.assert_allclose(moved, [[0.998, 0.749, 0]], atol=1e-3)

@@ -214,14 +214,15 @@ static bool newton(Points rows, In<double, 1> rho, In<double, 1> ahead, In<doubl
     };
     for (int64_t r = 0; r < count; ++r)
         if (forces(r) != 0.0) spread(r, forces(r), u);
-    double share = 0.0, farthest = INF;
+    double share = 0.0, farthest = 0.0;
     for (int step = 0; step <= MAX_NEWTON_STEPS; ++step) {
         some.clear();
         for (int64_t r = 0; r < count; ++r) {
             violation[r] = ahead(r) - along(r, u);
             if (violation[r] > 0) some.push_back(r);
         }
-        if ((share == 1.0 && some == before) || share * farthest <= NEWTON_SHARE * enough) {
+        // A step that is cut short may have ended at a stiff row, far from the solution.
+        if (share == 1.0 && (some == before || farthest <= NEWTON_SHARE * enough)) {
             for (int64_t r = 0; r < count; ++r) forces(r) = rho(r) * std::max(violation[r], 0.0);
             std::copy(u.begin(), u.end(), moved.data);
             return true;
