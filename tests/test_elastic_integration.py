@@ -314,7 +314,7 @@ def test_only_states_of_frames_are_resumed(clamped):
         clamped.simulate(shaken(clamped, 30, 0.1), dt=1 / 30, resume=state)
     with pytest.raises(InputError, match="start and resume are given"):
         clamped.simulate(motion, dt=1 / 50, start=state, resume=state)
-    with pytest.raises(InputError, match="resume is 3; expected a BodyState"):
+    with pytest.raises(InputError, match="resume is 3; expected a frame behind a jump, or a BodyState"):
         clamped.simulate(motion, resume=3)
 
 

@@ -39,11 +39,13 @@ def test_what_is_nearest_to_a_joint_belongs_to_the_same_bone_turned_mirrored_or_
         np.testing.assert_array_equal(order[found], label)
 
 
-def test_a_bone_without_length_has_only_what_is_nearest_to_it_alone():
-    a, b = np.array([[0.0, 0, 0], [0, 0, 0], [3, 0, 0]]), np.array([[0.0, 0, 0], [1, 0, 0], [3, 0, 0]])
-    label, away = nearest_segment(np.array([[-0.5, 0.1, 0], [2.8, 0, 0], [0.5, 0, 0]]), a, b)
-    assert label.tolist() == [1, 2, 1]
-    np.testing.assert_allclose(away, [np.hypot(0.5, 0.1), 0.2, 0], atol=1e-15)
+def test_the_joint_at_a_tip_has_what_is_beyond_it():
+    a, b = np.array([[0.0, 0, 0], [1, 0, 0]]), np.array([[1.0, 0, 0], [1, 0, 0]])
+    points = np.array([[-0.5, 0.1, 0], [1.3, 0.1, 0], [0.5, 0, 0]])
+    for order in ([0, 1], [1, 0]):
+        label, away = nearest_segment(points, a[order], b[order])
+        assert np.array(order)[label].tolist() == [0, 1, 0]
+        np.testing.assert_allclose(away, [np.hypot(0.5, 0.1), np.hypot(0.3, 0.1), 0], atol=1e-15)
 
 
 def test_without_bones_it_is_infinitely_far():

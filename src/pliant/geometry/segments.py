@@ -14,7 +14,8 @@ def nearest_segment(points: Floats, a: Floats, b: Floats) -> tuple[Ints, Floats]
     """(n,) which of the segments from a (k, 3) to b (k, 3) is nearest to each point, and (n,) how near.
 
     What is nearest to a joint is as near to all its bones: then it is the one that the point is least beyond the end
-    of, and the first if that does not tell. A segment without length is a point. Without segments, infinitely far.
+    of, and the first if that does not tell. A segment without length is a point, such as the joint at a skeleton's tip,
+    and has what is nearest to it. Without segments, infinitely far.
     """
     best, least = np.full(len(points), np.inf), np.full(len(points), np.inf)
     label, scale = np.zeros(len(points), dtype=np.int64), float(np.abs([a, b]).max(initial=0))
@@ -24,7 +25,7 @@ def nearest_segment(points: Floats, a: Floats, b: Floats) -> tuple[Ints, Floats]
         along = (points - p) @ direction
         inside = np.clip(along, 0, length)
         away = np.linalg.norm(points - p - inside[:, None] * direction, axis=1)
-        beyond = np.abs(along - inside) if length else away
+        beyond = np.abs(along - inside)
         rounding = EQUALLY_NEAR * (away + scale)
         closer = away < best - rounding
         closer |= (away <= best + rounding) & (beyond < least - rounding)
