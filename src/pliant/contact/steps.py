@@ -2,7 +2,8 @@
 
 Few contacts without friction are solved exactly, by pivoting on dense factorisations (`bounded_forces`); many, and
 those with friction, by Newton's method and conjugate gradients (`coulomb_forces`), which multiply with S alone. Where
-vertices give way each by itself, S is sparse, and contacts are solved one after the other, in sweeps.
+vertices give way each by itself, S is sparse: contacts are found by Newton's method, which a few sweeps over them
+start, and friction in sweeps alone.
 """
 
 from __future__ import annotations

@@ -15,10 +15,11 @@ from pliant.core.topology import Floats, Ints
 from pliant.core.values import Value
 from pliant.engines.simulate.bones import Frames
 from pliant.engines.simulate.diffusion import RotationWeights
-from pliant.engines.simulate.modes import SYMMETRIC
 from pliant.engines.simulate.nodes import cluster_centres
 from pliant.engines.simulate.warping import Singles
 
+SYMMETRIC = ((1, 2), (0, 2), (0, 1))
+"""The entries of a symmetric matrix beside its diagonal."""
 SHARE_RIDGE = 1e-3
 """How much weights stay near those of their clusters."""
 

@@ -5,8 +5,9 @@
 *Limited shapes.* Where flesh swings so far that strain limits act, it gives way around the places where they do, which
 none of the lowest modes can: they would be stopped as a whole. So a share of the shapes is what is left of how the
 whole body rests, within its limits, under loads that would bend it far along each of the lowest modes (the principal
-components of those snapshots). Modal derivatives (Barbič and James 2005), which stood here before, found less of it:
-the dino's sway was 2.6 % of the diagonal away from the whole body's, and is 0.5 %.
+components of those snapshots, but for what may be their error). Limits are the default ones, whatever a simulation has.
+With modal derivatives (Barbič and James 2005) instead, the dino's sway is 2.6 % of the diagonal away from the whole
+body's; so it is 0.5 %.
 """
 
 from __future__ import annotations
@@ -28,12 +29,13 @@ COARSE_NODES = 700
 """Of the level that modes start from, at most."""
 MODE_ITERATIONS, MODE_ACCURACY = 12, 1e-3
 """Of the eigenvalue solve."""
-LIMITED_SHARE, LIMITED_MODES, LIMITED_STRAINS, LIMITED_ACCURACY = 0.4, 8, (0.7, 1.5), 1e-2
-"""Share of limited shapes, along how many of the lowest modes loads are, what strains they would cause without limits
-in the most strained points, and what strains may lack."""
-MOST_STRAINED = 0.02
+LIMITED_SHARE, LIMITED_MODES, LIMITED_SLOPES, LIMITED_ACCURACY = 0.4, 8, (0.7, 1.5), 1e-2
+"""Share of limited shapes, along how many of the lowest modes loads are, what gradients of the motion, rotation
+included, they would cause without limits in the steepest points, and what strains may lack."""
+STEEPEST = 0.02
 """Share of those points."""
-SYMMETRIC = ((1, 2), (0, 2), (0, 1))
+SURE = 3.0
+"""Size of what modes lack of a snapshot, over the accuracy, from which it is more than an error."""
 
 
 def eigenmodes(body: ElasticBody, count: int) -> tuple[Floats, Floats]:
@@ -92,9 +94,12 @@ def bending_modes(body: ElasticBody, count: int) -> tuple[Floats, Floats]:
     """Vibrations and limited shapes together, as `eigenmodes` gives them; frequencies are of motions in these."""
     from scipy.linalg import eigh
 
-    further = min(int(LIMITED_SHARE * count), 2 * LIMITED_MODES * len(LIMITED_STRAINS))
+    further = min(int(LIMITED_SHARE * count), 2 * LIMITED_MODES * len(LIMITED_SLOPES))
     omega, shapes = eigenmodes(body, count - further)
-    found = np.concatenate([shapes, limited_shapes(body, omega, shapes, further)], axis=2)
+    limited = limited_shapes(body, omega, shapes, further)
+    if limited.shape[2] < further:
+        shapes = eigenmodes(body, count - limited.shape[2])[1]
+    found = np.concatenate([shapes, limited], axis=2)
     mass = np.repeat(body.mass[: len(found), None], 3, axis=1).ravel()
     flat = found.reshape(len(mass), -1)
     flat = flat / np.sqrt(np.einsum("ik,ik,i->k", flat, flat, mass))
@@ -104,7 +109,9 @@ def bending_modes(body: ElasticBody, count: int) -> tuple[Floats, Floats]:
 
 
 def limited_shapes(body: ElasticBody, omega: Floats, shapes: Floats, count: int) -> Floats:
-    """(free, 3, count) what modes (free, 3, k) lack of the body bent along each of the lowest, within its limits."""
+    """(free, 3, at most count) what modes (free, 3, k) lack of the body bent along the lowest, within its limits."""
+    if not count:
+        return np.zeros((*shapes.shape[:2], 0))
     free, frames, fibres = len(shapes), body.frames_of(body.skeleton.rest_pose()), body.fibres(())
     start, posed = body.carried(frames, 0), body.posed(frames, 0)
     pull = partial(fibres.contraction, 0.0, frames.joints[0], posed.R)
@@ -114,16 +121,17 @@ def limited_shapes(body: ElasticBody, omega: Floats, shapes: Floats, count: int)
     found = []
     for k in range(min(LIMITED_MODES, len(omega))):
         slopes = np.sqrt(sum(np.square(part @ shapes[:, :, k]).sum(axis=1) for part in D))
-        most = np.quantile(slopes, 1 - MOST_STRAINED)
-        for strain in (sign * strain for strain in LIMITED_STRAINS for sign in (1, -1)):
-            load = strain / most * omega[k] ** 2 * body.mass[:free, None] * shapes[:, :, k]
+        most = np.quantile(slopes, 1 - STEEPEST)
+        for slope in (sign * slope for slope in LIMITED_SLOPES for sign in (1, -1)):
+            load = slope / most * omega[k] ** 2 * body.mass[:free, None] * shapes[:, :, k]
             bent = balanced(posed, start, load, pull, body.leash, body.static, limits, how).x
             found.append((mass * (bent - start)[:free]).ravel())
     flat = np.stack(found, axis=1)
     flat /= np.linalg.norm(flat, axis=0)
     known = (mass[:, :, None] * shapes).reshape(len(flat), -1)
     flat -= known @ (known.T @ flat)
-    components = np.linalg.eigh(flat.T @ flat)[1][:, ::-1][:, :count]
+    squares, components = np.linalg.eigh(flat.T @ flat)
+    components = components[:, squares > (SURE * LIMITED_ACCURACY) ** 2][:, ::-1][:, :count]
     inverse = np.divide(1, mass, out=np.zeros_like(mass), where=mass > 0)  # a node may have no share of the volume
     return (flat @ components).reshape(free, 3, -1) * inverse[:, :, None]
 

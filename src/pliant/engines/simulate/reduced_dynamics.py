@@ -10,8 +10,8 @@ import numpy as np
 
 from pliant.core.topology import Floats
 from pliant.engines.simulate.bones import Frames
+from pliant.engines.simulate.cubature import SYMMETRIC
 from pliant.engines.simulate.dynamics import DIAGONAL, GAMMA, Measured, problem_of, rate_of
-from pliant.engines.simulate.modes import SYMMETRIC
 from pliant.engines.simulate.newton import NEWTON_STEPS, TRIALS
 from pliant.engines.simulate.options import SimulateOptions, StretchLimit
 from pliant.engines.simulate.stages import Known, Rates, backward, trapezoidal
