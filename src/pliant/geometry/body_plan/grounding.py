@@ -2,7 +2,7 @@
 
 The sole of a foot is as high above the floor as the source's, times the scale, where that is near its floor. While the
 source's ankle or toes stand still, those of the target do: they keep the mean of the places that they would have
-slid through. From one contact to the next the correction goes over smoothly, in the air. The root is lowered where a
+slid through, and are level. From one contact to the next the correction goes over smoothly, in the air. The root is lowered where a
 leg would not reach the ground, and raised where the trunk would sink into it. Legs then reach their ankles by inverse
 kinematics (FABRIK, Aristidou and Lasenby 2011), from the pose that they had.
 """
@@ -73,7 +73,7 @@ def grounded(follower: Follower, skin: RigidSkin | None = None) -> GroundedMotio
     """The target's motion with its feet on the ground."""
     target, source = follower.target, follower.source
     contacts = find_contacts(source, [mine for mine, _ in follower.pairs])
-    rotated = follower.rotations()
+    rotated = with_level_feet(follower, contacts, follower.rotations())
     root = follower.root_path(rotated, contacts.floor)
     if not follower.legs:
         return GroundedMotion(rotated, forward(target, rotated, root), contacts)
@@ -101,6 +101,21 @@ def grounded(follower: Follower, skin: RigidSkin | None = None) -> GroundedMotio
             break
         root = root + eased(sunk, source.fps)[:, None] * up
     return GroundedMotion(*posed, contacts)
+
+
+def with_level_feet(follower: Follower, contacts: Contacts, rotated: Floats) -> Floats:
+    """Rotations of the nodes that have feet level, in the mean, while both ends of the source's stand.
+
+    A source may rest with its feet aslant; a target's feet rest on the ground.
+    """
+    rotated, up = rotated.copy(), follower.target.frame[1]
+    for mine, theirs in follower.legs:
+        standing = contacts.planted[mine.end_node] & contacts.planted[mine.nodes[-1]]
+        if theirs.end < 1 and standing.any():
+            for node in theirs.nodes[theirs.nodes.index(theirs.end_node) :]:
+                normal = rotations.rotate(rotations.inverse(rotated[standing, node]), up).mean(axis=0)
+                rotated[:, node] = rotations.multiply(rotated[:, node], rotations.between(up, normal))
+    return rotated
 
 
 def node_skin(follower: Follower) -> RigidSkin:

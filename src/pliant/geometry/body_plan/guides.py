@@ -71,18 +71,21 @@ class Chain:
         return float(np.interp(share, mine, theirs))
 
 
-def expected_joints(source: OrientedBody, one: Limb, target: OrientedBody, curve: Floats) -> tuple[float, ...] | None:
+def expected_joints(
+    source: OrientedBody, one: Limb, target: OrientedBody, curve: Floats, ankle: float
+) -> tuple[float, ...] | None:
     """Shares at which the inner joints of a target's limb are expected, whose curve is known, from the source's limb.
 
-    Ankles are as high above the ground, over the hips, as the source's.
+    ankle: the share at which its foot begins. Without one, the end of a leg is as high above the ground, over the hip,
+    as the source's.
     """
     if one.role not in ("leg", "arm"):
         return None
     chain = chain_of(source, one)
     if chain.end >= 1:
         return chain.inner or None
-    end = chain.end
-    if one.role == "leg":
+    end = chain.end if ankle >= 1 else ankle
+    if one.role == "leg" and ankle >= 1:
         there = source.tree.locations[[chain.nodes[0], chain.end_node]] @ source.frame[1] - source.ground
         heights = curve @ target.frame[1] - target.ground
         steps = polyline_lengths(curve)

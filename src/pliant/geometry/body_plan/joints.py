@@ -140,8 +140,8 @@ def divided(curve: Floats, width: float, expected: Sequence[float]) -> list[floa
     return [0.0, *(float(shares[k]) for k in chosen[:0:-1]), 1.0]
 
 
-def with_foot(body: OrientedBody, limb: Limb, curve: Floats, samples: Floats) -> Floats:
-    """(k, 3) a leg's curve, from where its foot begins on to the toes; as it is where it has no foot.
+def with_foot(body: OrientedBody, limb: Limb, curve: Floats, samples: Floats) -> tuple[Floats, float]:
+    """(k, 3) a leg's curve that ends in the toes, and the share of its length up to the ankle; 1 where it has no foot.
 
     samples: (n, 3) of the surface. The foot is what is low and near the leg's end; the toes are its front end, along
     its longest direction.
@@ -157,7 +157,7 @@ def with_foot(body: OrientedBody, limb: Limb, curve: Floats, samples: Floats) ->
         near &= np.linalg.norm(flat - end, axis=1) < np.linalg.norm(flat - other, axis=1)
     sole = flat[near]
     if limb.role != "leg" or len(sole) < FEWEST_SOLE or float(curve[-1] @ up) - body.ground > FOOT_REACH * length:
-        return curve
+        return curve, 1.0
     along = np.linalg.eigh((sole - sole.mean(axis=0)).T @ (sole - sole.mean(axis=0)))[1][:, -1]
     along = along * (1.0 if along @ forward > 0 else -1.0)
     axes = np.stack([along, np.cross(up, along)])  # of the foot, not of the world
@@ -166,11 +166,13 @@ def with_foot(body: OrientedBody, limb: Limb, curve: Floats, samples: Floats) ->
     reach = (sole - middle) @ along
     toes = middle + np.quantile(reach, 0.97) * along
     if along @ forward < 0.5 or (toes - end) @ along < FOOT_LENGTH * length:
-        return curve
+        return curve, 1.0
     ankle = np.flatnonzero(curve @ up - body.ground <= ANKLE_HEIGHT * (curve[0] @ up - body.ground))
     kept = curve[: int(ankle[0]) + 1] if len(ankle) else curve
     height = body.ground + 0.4 * min(float(kept[-1] @ up) - body.ground, ANKLE_HEIGHT * length)
-    return np.concatenate([kept, (toes + height * up)[None]])
+    whole = np.concatenate([kept, (toes + height * up)[None]])
+    steps = polyline_lengths(whole)
+    return whole, float(steps[-2] / steps[-1])
 
 
 def body_skeleton(shape: Shape, up: SignedAxis | None = None) -> tuple[Skeleton, OrientedBody] | None:
@@ -203,7 +205,7 @@ def jointed(
     chains: dict[LimbKey, list[int]] = {}
     ends: dict[int, Floats] = {}
     for limb in body.anatomy.limbs:
-        curve = leg_curve(body, limb, samples)
+        curve, _ = leg_curve(body, limb, samples)
         count = bone_count(body, limb)
         even = tuple((np.arange(1, count) / count).tolist())
         usual = USUAL_SHARES if count == 3 and body.anatomy.legs == 2 and limb.role in JOINT_NAMES else even
@@ -223,11 +225,11 @@ def jointed(
     return skeleton, _with_tree(body, skeleton, trunk, chains)
 
 
-def leg_curve(body: OrientedBody, limb: Limb, samples: Floats | None) -> Floats:
-    """(k, 3) a limb's curve; a leg's with its foot."""
+def leg_curve(body: OrientedBody, limb: Limb, samples: Floats | None) -> tuple[Floats, float]:
+    """(k, 3) a limb's curve, a leg's with its foot; and the share of its length up to that, or 1."""
     curve = limb_curve(body, limb)
     if samples is None or limb.role != "leg" or is_stump(body, limb):
-        return curve
+        return curve, 1.0
     return with_foot(body, limb, curve, samples)
 
 

@@ -133,7 +133,7 @@ def onto_shape(source: MovingBody, shape: Shape, hints: Hints, *, planted: bool 
     samples = surface_samples(shape, FOOT_SAMPLES)
     expected: dict[LimbKey, tuple[float, ...]] = {}
     for one, other in match.pairs:
-        shares = expected_joints(source.body, one, seen, leg_curve(seen, other, samples))
+        shares = expected_joints(source.body, one, seen, *leg_curve(seen, other, samples))
         if shares is not None:
             expected[other.key] = shares
     skeleton, body = jointed(seen, expected, samples)
