@@ -461,17 +461,52 @@ def stride() -> Motion:
     return replace(walk, translations=translations)
 
 
+@pytest.mark.parametrize("name", ["creature", "gingerbread"])
+def test_ankles_are_above_the_rear_of_feet(name: str) -> None:
+    """Not among the toes, about which a foot would tip."""
+    shape = getattr(gallery, name)(1200).base
+    _, body = body_skeleton(shape)
+    for limb in (limb for limb in body.anatomy.limbs if limb.role == "leg"):
+        ankle = body.tree.locations[limb.nodes[-2]]
+        low = shape.points[(shape.points @ body.frame[1] < ankle @ body.frame[1])]
+        foot = low[(low - ankle) @ body.frame[0] * limb.side > -0.1 * body.size] @ body.frame[2]
+        assert (ankle @ body.frame[2] - foot.min()) / np.ptp(foot) < 0.55
+
+
+@pytest.mark.parametrize("angle", [-0.15, 0.1])
+def test_feet_are_level_where_the_sources_stand(stride: Motion, angle: float) -> None:
+    """In the mean, whatever pose the source's feet rest in."""
+    rest, feet = stride.skeleton.rest_rotations.copy(), [stride.skeleton.index(f"foot.{side}") for side in "LR"]
+    rest[feet] = rotations.multiply(rest[feet], rotations.from_axis_angle([1.0, 0, 0], angle))
+    aslant = replace(stride, skeleton=replace(stride.skeleton, rest_rotations=rest))
+    found = onto_shape(moving_skeleton(aslant), gallery.creature(900).base, Hints())
+    turns = rotations.multiply(found.motion.world()[1], rotations.inverse(found.skeleton.rest_world[1]))
+    assert len(found.follower.legs) == 2
+    for mine, theirs in found.follower.legs:
+        standing = found.contacts.planted[mine.end_node] & found.contacts.planted[mine.nodes[-1]]
+        assert standing.sum() > 5
+        foot = turns[standing, int(found.target.tree.joints[theirs.end_node])]
+        np.testing.assert_allclose(rotations.rotate(rotations.inverse(foot), Y).mean(axis=0)[[0, 2]], 0, atol=0.01)
+
+
 def test_planted_feet_stay_and_nothing_sinks(stride: Motion) -> None:
-    """On a body longer than the source's, feet slide by less than 1 % of its height, and none is below the floor."""
+    """On a body longer than the source's, feet slide by less than 1 % of its height, and none is below the floor.
+
+    The source's feet turn about their ankles: the target's about the points of their soles below them.
+    """
     target = gallery.creature(900).base
     longer = target.with_points(target.points * [1.0, 1.0, 1.2])
     found = onto_shape(moving_skeleton(stride), longer, Hints())
-    positions = found.motion.world()[0][:, found.target.tree.joints]
+    places, turns = found.motion.world()
+    rest, rest_turns = found.skeleton.rest_world
+    positions = places[:, found.target.tree.joints]
     height = np.ptp(longer.points @ found.target.frame[1])
     planted, slides = 0, []
     for mine, theirs in found.follower.legs:
         for first, last in runs(found.contacts.planted[mine.end_node] & found.contacts.planted[mine.nodes[-1]]):
-            path = positions[first : last + 1, theirs.end_node]
+            foot = int(found.target.tree.joints[theirs.end_node])
+            turn = rotations.multiply(turns[first : last + 1, foot], rotations.inverse(rest_turns[foot]))
+            path = places[first : last + 1, foot] - rotations.rotate(turn, (rest[foot] @ Y - found.target.ground) * Y)
             planted += last - first + 1
             slides.append(np.linalg.norm(np.ptp(path - (path @ Y)[:, None] * Y, axis=0)) / height)
     assert planted > 10

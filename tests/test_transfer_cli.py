@@ -124,8 +124,7 @@ def test_a_walk_onto_what_has_no_legs_is_refused_with_what_was_seen(run, files):
 
 def test_a_heading_that_is_told_counts(run):
     code, out, err = run(*WALK, "--cage", "around.obj", "--heading", "-z", "--lattice", "12", "-o", "o.npz", "--json")
-    assert code == 1  # it faces z, and swells as it turns against that
-    assert "the result cannot be vouched for" in err
+    assert (code, err) == (0, "")
     assert json.loads(out)["registration"]["target"]["heading"] == "-z"
 
 

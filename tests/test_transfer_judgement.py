@@ -54,6 +54,19 @@ def test_limbs_that_point_elsewhere_are_seen(walked: pliant.Transfer) -> None:
     assert names(with_points(walked, walked.clip.points @ R.T)) == ["limbs"]
 
 
+def test_feet_that_tip_are_seen(walked: pliant.Transfer) -> None:
+    """Where the source's stand: all the time."""
+    found = walked.registered
+    planted = {node: np.ones(6, dtype=bool) for node in found.contacts.planted}
+    standing = replace(walked, registered=replace(found, contacts=replace(found.contacts, planted=planted)))
+    rest = np.broadcast_to(walked.clip.shape.points, walked.clip.points.shape)
+    assert max(map(abs, with_points(standing, rest).judgement.feet.values())) < 1e-6
+    R = rotations.matrix(rotations.from_axis_angle(found.target.frame[0], np.radians(20)))
+    tipped = with_points(standing, rest @ R.T)
+    assert tipped.judgement.feet == pytest.approx({"left leg": -20, "right leg": -20}, abs=2)
+    assert "feet" in names(tipped)
+
+
 def test_limbs_are_compared_at_the_times_that_are_shown() -> None:
     target = gallery.creature(900).base
     walk = gallery.creature_walk(12)

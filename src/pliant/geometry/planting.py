@@ -254,4 +254,8 @@ def _slides(paths: Floats, weights: Floats, up: Floats, fps: float) -> Floats:
         frames.append(np.arange(first, last + 2))
         values.append(delta - delta.mean(axis=0))
     pins = np.concatenate(frames)
-    return between_pins(pins, np.concatenate(values), len(paths)) if len(pins) else np.zeros((len(paths), 3))
+    return (
+        between_pins(pins, np.concatenate(values), np.ones(len(pins)), len(paths))
+        if len(pins)
+        else np.zeros((len(paths), 3))
+    )

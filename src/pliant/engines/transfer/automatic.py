@@ -56,7 +56,7 @@ SAME_SHAPE = 1e-3
 SAME_SIZE = 0.02
 """Relative difference of sizes that is ignored for a shape in another pose."""
 SHORTEST = 0.03
-"""Length of a bone, over the target's size, below which it gets no control."""
+"""Length of a bone, over the target's size, below which it gets no control, unless it is a foot or a hand."""
 
 
 def automatic_motion(
@@ -172,8 +172,10 @@ def _from_limbs(found: Retargeted, target: Shape, cage: Cage) -> Found:
     spine = list(found.target.anatomy.spine)
     limbs = [list(limb.nodes[1:]) for limb in found.target.anatomy.limbs]
     turning = [track("hips", spine[0], tree.locations[spine[0]])]
+    feet = {chain.end_node for _, chain in found.follower.pairs if chain.end < 1}
     for start, end in [pair for chain in (spine, *limbs) for pair in pairwise(chain)]:
-        if np.linalg.norm(tree.locations[end] - tree.locations[start]) > SHORTEST * found.target.size:
+        length = float(np.linalg.norm(tree.locations[end] - tree.locations[start]))
+        if start in feet or length > SHORTEST * found.target.size:
             turning.append(track(tree.names[start], start, (tree.locations[start] + tree.locations[end]) / 2))
     leading = [turning[0]]
     for _, chain in found.follower.pairs:

@@ -146,7 +146,7 @@ class PreparedTransfer:
         cages = np.array([found.points for found in solutions])
         clip = rig.play(cages, fps=plan.fps, name="transfer")
         if self.registered is not None and self.ends == "rigid":
-            clip = with_rigid_ends(clip, self.registered)
+            clip = with_rigid_ends(clip, self.registered, plan.times)
         lift = self._lift(clip.points)
         if lift.any():
             cages += lift

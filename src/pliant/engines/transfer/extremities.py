@@ -1,8 +1,7 @@
 """Feet, hands and heads that move rigidly, though the cage around them bends.
 
-The points of a foot, a hand or a head go with the rotation and the centre that fit how the cage moves them best (shape
-matching). With a the joint where it begins, u the mean of the directions of the bones before and after it, and τ half
-of its thickness, the share of the rigid motion at a point p is
+The points of a foot, a hand or a head go with the bone in it. With a the joint where it begins, u the mean of the
+directions of the bones before and after it, and τ half of its thickness, the share of the rigid motion at a point p is
 
     w = S((p − a)·u / 2τ + ½) · S((d' − d) / τ) · S(2 − |x − x'| / τ),      S(t) = t² (3 − 2 t) from 0 to 1,
 
@@ -18,12 +17,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from pliant.core import rotations
 from pliant.core.clips import Animation
-from pliant.core.topology import Floats, Ints
+from pliant.core.topology import Floats
 from pliant.core.values import locked
 from pliant.geometry.body_plan.retargeted import Retargeted
 from pliant.geometry.segments import nearest_segment
-from pliant.geometry.shape_matching import match
 
 FEWEST_END_POINTS = 8
 """Of a foot, a hand or a head."""
@@ -48,21 +47,30 @@ def extremities(found: Retargeted) -> Iterator[Extremity]:
             yield Extremity(limb.nodes[-3], limb.nodes[-2:])
 
 
-def with_rigid_ends(clip: Animation, found: Retargeted) -> Animation:
-    """The clip of a target with rigid feet, hands and heads."""
+def with_rigid_ends(clip: Animation, found: Retargeted, times: Floats) -> Animation:
+    """The clip of a target with rigid feet, hands and heads. times: (frames,) in those of the motion found."""
     tree, rest = found.target.tree, clip.shape.points
     points, bones = clip.points.copy(), np.flatnonzero(tree.parents >= 0)
     ends = tree.locations[tree.parents[bones]], tree.locations[bones]
+    places, frames = found.motion.at(times).world()
+    start, start_frames = found.skeleton.rest_world
     for end in extremities(found):
         mine = np.isin(bones, end.nodes)
         owner, near = nearest_segment(rest, *(side[mine] for side in ends))
         other = nearest_segment(rest, *(side[~mine] for side in ends))[1]
         own = np.flatnonzero(near < other)
         core = own[bones[mine][owner[own]] != end.nodes[0]]
-        if len(core) >= FEWEST_END_POINTS:
-            tau = max(float(np.median(near[core])), 1e-300)
-            share = _step((other[own] - near[own]) / tau)
-            _stiffen(points, clip.points, rest, own, share, _along(tree.locations, end), tau)
+        if len(core) < FEWEST_END_POINTS:
+            continue
+        tau = max(float(np.median(near[core])), 1e-300)
+        a, u = _along(tree.locations, end)
+        share = _step((other[own] - near[own]) / tau) * _step((rest[own] - a) @ u / (2 * tau) + 0.5)
+        joint = int(tree.joints[end.nodes[0]])
+        R = rotations.multiply(frames[:, joint], rotations.inverse(start_frames[joint]))
+        rigid = places[:, None, joint] + rotations.rotate(R[:, None], rest[own] - start[joint])
+        away = rigid - clip.points[:, own]
+        share = share * _step(2 - np.linalg.norm(away, axis=2).max(axis=0) / tau)
+        points[:, own] += share[:, None] * away
     return replace(clip, points=locked(points))
 
 
@@ -76,23 +84,6 @@ def _along(locations: Floats, end: Extremity) -> tuple[Floats, Floats]:
 def _unit(v: Floats) -> Floats:
     unit: Floats = v / max(float(np.linalg.norm(v)), 1e-300)
     return unit
-
-
-def _stiffen(
-    points: Floats, moved: Floats, rest: Floats, own: Ints, share: Floats, along: tuple[Floats, Floats], tau: float
-) -> None:
-    """Move points (frames, n, 3) of an extremity and of the bone before it rigidly, in place.
-
-    own: which. share: (own,) how much they are its own.
-    """
-    start, u = along
-    share = share * _step((rest[own] - start) @ u / (2 * tau) + 0.5)
-    if share.sum() < FEWEST_END_POINTS / 2:
-        return
-    centre, centres, R = match(rest[own], moved[:, own], share, "rotation")
-    rigid = centres[:, None] + np.einsum("fij,nj->fni", R, rest[own] - centre)
-    share = share * _step(2 - np.linalg.norm(rigid - moved[:, own], axis=2).max(axis=0) / tau)
-    points[:, own] += share[:, None] * (rigid - moved[:, own])
 
 
 def _step(t: Floats) -> Floats:

@@ -7,6 +7,7 @@ on the moved target are
 - *stretch*: the factor by which edges are longer or shorter than at rest, exceeded by 5 % of their length;
 - *crossings*: the share of the surface that runs through its own connected part, and did not at rest;
 - *limbs*: the angles between the target's limbs and those of the source that they follow (`recognition`);
+- *feet*: the angle by which they tip, against rest, while the source's stand on the ground;
 - *motion*: articulation of the target over that of the source (`recognition`).
 
 What a source does itself (a mesh sequence that is stretched or squeezed) counts for its target, too.
@@ -25,7 +26,7 @@ from pliant.core.shapes import Mesh
 from pliant.core.skeleton import Motion
 from pliant.core.topology import Floats
 from pliant.geometry import quality
-from pliant.geometry.body_plan.recognition import articulation, followed_nodes, limb_errors, limb_points
+from pliant.geometry.body_plan.recognition import articulation, followed_nodes, foot_slopes, limb_errors, limb_points
 from pliant.geometry.body_plan.retargeted import Retargeted
 from pliant.geometry.spatial import SurfaceTree
 
@@ -34,6 +35,8 @@ MOST_STRETCH, STRETCHED_SHARE = 1.8, 0.05
 MOST_CROSSING = 0.15
 MOST_ANGLE, MOST_LIMB_ANGLE = 20.0, 30.0
 """Degrees, in the median of all pieces of limbs, and of one limb's."""
+MOST_FOOT_SLOPE = 15.0
+"""Degrees, in the median of the frames in which a foot stands."""
 LEAST_MOTION, HARDLY_MOVING = 0.35, 0.005
 """Articulation over the source's, and that of a source that hardly moves."""
 OWN_SHARE = 1.2
@@ -56,6 +59,8 @@ class Judgement:
     """By limb of the target, degrees in the median"""
     angle: float | None = None
     """Degrees in the median of all of them"""
+    feet: Mapping[str, float] = field(default_factory=dict)
+    """By leg of the target, degrees in the median; less than 0 on its toes"""
     motion: float | None = None
     problems: tuple[str, ...] = ()
     """Sentences that begin with the measure's name"""
@@ -67,6 +72,7 @@ class Judgement:
             "stretch": None if self.stretch is None else float(self.stretch.max()),
             "crossings": self.crossings,
             "limbs": dict(self.limbs),
+            "feet": dict(self.feet),
             "motion": self.motion,
             "problems": list(self.problems),
         }
@@ -137,6 +143,7 @@ def _with_limbs(result: Judgement, clip: Animation, found: Retargeted, times: Fl
         result,
         limbs={name: float(np.median(pieces)) for name, pieces in errors.items()},
         angle=float(np.median(np.concatenate(list(errors.values()), axis=1))) if errors else None,
+        feet={name: float(np.median(slopes)) for name, slopes in foot_slopes(found, target, low).items()},
         motion=_ratio(*moving),
     )
 
@@ -169,6 +176,12 @@ def _problems(found: Judgement, source: Animation | None) -> list[str]:
         named = astray or found.limbs
         listed = ", ".join(f"{name} {angle:.0f}°" for name, angle in named.items())
         sentences.append(f"limbs: they point elsewhere than the source's ({listed} away in the median).")
+    tipped = {name: slope for name, slope in found.feet.items() if abs(slope) > MOST_FOOT_SLOPE}
+    if tipped:
+        listed = ", ".join(
+            f"{name} {abs(slope):.0f}° {'up' if slope > 0 else 'down'}" for name, slope in tipped.items()
+        )
+        sentences.append(f"feet: where the source's stand on the ground, their toes point elsewhere ({listed}).")
     if found.motion is not None and found.motion < LEAST_MOTION:
         sentences.append(f"motion: only {100 * found.motion:.0f} % of the source's movement is seen on the target.")
     return sentences

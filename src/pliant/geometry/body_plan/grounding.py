@@ -31,6 +31,8 @@ REACH = 0.998
 """Share of a leg's length that it is stretched to, at most."""
 STRAIGHT = 0.01
 """Distance of a knee from the line through hip and ankle, over the leg's length, below which it is pushed aside."""
+STILL = 0.01
+"""How far a point slides, over the leg's length, that counts as standing still."""
 EASE = 0.05
 """Seconds over which contacts begin and end."""
 SETTLE = 0.12
@@ -181,19 +183,20 @@ class _Limb:
         lift = near * (wanted - clearance)
         lift = np.maximum(lift, -clearance)  # nothing below the floor
         shift = np.zeros((count, 3))
-        pins = self._pins(contacts, target, rotated, positions, high)
+        pins = self._pins(follower, contacts, rotated, positions)
         if pins:
-            frames = np.concatenate([frames for frames, _ in pins])
-            values = np.concatenate([values for _, values in pins])
-            order = np.argsort(frames, kind="stable")
-            shift = between_pins(frames[order], values[order], count)
+            shift = between_pins(*(np.concatenate(column) for column in zip(*pins, strict=True)), count)
         return ankle + shift + lift[:, None] * high
 
     def _pins(
-        self, contacts: Contacts, target: OrientedBody, rotated: Floats, positions: Floats, up: Floats
-    ) -> list[tuple[Ints, Floats]]:
-        """Frames of contacts, and the horizontal corrections that keep them in place."""
-        pins = []
+        self, follower: Follower, contacts: Contacts, rotated: Floats, positions: Floats
+    ) -> list[tuple[Ints, Floats, Floats]]:
+        """Frames of contacts, the horizontal corrections that keep them in place, and what these count for.
+
+        Of an ankle and toes that both stand while the foot turns, the one about which the source's turns counts most.
+        """
+        pins, target = [], follower.target
+        up = target.frame[1]
         for node, other in ((self.source.end_node, self.chain.end_node), (self.source.nodes[-1], self.chain.nodes[-1])):
             point = target.tree.locations[other]
             point = point - (point @ up - target.ground) * up if self.chain.role == "leg" else point
@@ -202,7 +205,10 @@ class _Limb:
             path = path - (path @ up)[:, None] * up
             for first, last in runs(contacts.planted[node]):
                 frames = np.arange(first, last + 1)
-                pins.append((frames, path[frames].mean(axis=0) - path[frames]))
+                there = follower.source.positions[frames, node] @ follower.source.world[[0, 2]].T
+                slid = float(np.linalg.norm(np.ptp(there, axis=0)))
+                counts = np.full(len(frames), 1 / (slid + STILL * self.size))
+                pins.append((frames, path[frames].mean(axis=0) - path[frames], counts))
         return pins
 
     def excess(self, positions: Floats, goal: Floats, contacts: Contacts, up: Floats) -> Floats:
@@ -279,12 +285,12 @@ def _scaled(vectors: Floats, lengths: Floats) -> Floats:
     return vectors * (lengths / np.maximum(np.linalg.norm(vectors, axis=1), 1e-300))[:, None]
 
 
-def between_pins(frames: Ints, values: Floats, count: int) -> Floats:
+def between_pins(frames: Ints, values: Floats, weights: Floats, count: int) -> Floats:
     """(count, 3) corrections: the mean of the pins in a frame, and smooth steps from one contact to the next."""
     pinned, number = np.unique(frames, return_inverse=True)
     mean = np.zeros((len(pinned), 3))
-    np.add.at(mean, number, values)
-    mean /= np.bincount(number)[:, None]
+    np.add.at(mean, number, weights[:, None] * values)
+    mean /= np.bincount(number, weights)[:, None]
     at = np.arange(count)
     after = np.clip(np.searchsorted(pinned, at), 0, len(pinned) - 1)
     before = np.clip(np.searchsorted(pinned, at, side="right") - 1, 0, len(pinned) - 1)

@@ -150,7 +150,7 @@ def _end(body: OrientedBody, limb: Limb, nodes: Sequence[int], shares: Floats) -
         heights = tree.locations[list(nodes)] @ body.frame[1] - body.ground
         standing = heights[0] > 0.5 * np.linalg.norm(limb.reach)
         low = heights <= ANKLE * heights[0] if standing else np.ones(len(nodes), dtype=bool)
-        found = [k for k in inner if is_foot(tree.names[nodes[k]]) and (heights[k] <= 0.3 * heights[0] or not standing)]
+        found = [k for k in inner if is_foot(tree.names[nodes[k]]) and (heights[k] <= 0.4 * heights[0] or not standing)]
         found += [k for k in range(1, len(nodes) - 1) if standing and low[k:].all()]
         return float(shares[min(found)]) if found else 1.0
     if limb.role == "arm":

@@ -49,8 +49,10 @@ JOINT_NAMES = {
 FOOT_HEIGHT, FOOT_REACH, FOOT_LENGTH, FEWEST_SOLE = 0.1, 0.45, 0.06, 12
 """Height of a foot, how far it reaches from the leg's end, how far its toes do at least, over the leg's length; and the
 samples of its surface, at least."""
-ANKLE_HEIGHT = 0.13
-"""Over that of the hip."""
+ANKLE_HEIGHT, TOE_HEIGHT, LARGEST_TOE_HEIGHT = 0.08, 0.4, 0.05
+"""Of an ankle, over the hip's, at least; of toes, over the ankle's; and over the leg's length, at most."""
+ANKLE_SAMPLES, ANKLE_SPREAD = 200, 0.01
+"""Places where an ankle may be; and how much higher or farther forward than the best, over the leg's length, count."""
 USUAL_SHARES = (0.45, 0.85)
 """Of the length of a leg or an arm up to knee and ankle, elbow and wrist, of what stands on two legs."""
 UPRIGHT, LEAST_CERTAINTY = 0.95, 0.3
@@ -144,7 +146,7 @@ def with_foot(body: OrientedBody, limb: Limb, curve: Floats, samples: Floats) ->
     """(k, 3) a leg's curve that ends in the toes, and the share of its length up to the ankle; 1 where it has no foot.
 
     samples: (n, 3) of the surface. The foot is what is low and near the leg's end; the toes are its front end, along
-    its longest direction.
+    its longest direction; the ankle is where the leg is lowest and farthest back.
     """
     up, forward = body.frame[1], body.frame[2]
     length = float(polyline_lengths(curve)[-1])
@@ -165,12 +167,17 @@ def with_foot(body: OrientedBody, limb: Limb, curve: Floats, samples: Floats) ->
     middle = (extent.max(axis=0) + extent.min(axis=0)) / 2 @ axes
     reach = (sole - middle) @ along
     toes = middle + np.quantile(reach, 0.97) * along
-    if along @ forward < 0.5 or (toes - end) @ along < FOOT_LENGTH * length:
+    steps = np.linspace(0, length, ANKLE_SAMPLES)
+    places = np.array([point_along(curve, step) for step in steps])
+    above = places @ up - body.ground
+    low = np.where(above >= ANKLE_HEIGHT * above[0], places @ (up + along), np.inf)  # and far back
+    share = np.exp((low.min() - low) / (ANKLE_SPREAD * length))
+    reached = float(share @ steps / share.sum())
+    ankle = point_along(curve, reached)
+    if along @ forward < 0.5 or (toes - ankle) @ along < FOOT_LENGTH * length:
         return curve, 1.0
-    ankle = np.flatnonzero(curve @ up - body.ground <= ANKLE_HEIGHT * (curve[0] @ up - body.ground))
-    kept = curve[: int(ankle[0]) + 1] if len(ankle) else curve
-    height = body.ground + 0.4 * min(float(kept[-1] @ up) - body.ground, ANKLE_HEIGHT * length)
-    whole = np.concatenate([kept, (toes + height * up)[None]])
+    height = body.ground + min(TOE_HEIGHT * (float(ankle @ up) - body.ground), LARGEST_TOE_HEIGHT * length)
+    whole = np.concatenate([curve[polyline_lengths(curve) < reached], [ankle, toes + height * up]])
     steps = polyline_lengths(whole)
     return whole, float(steps[-2] / steps[-1])
 
@@ -205,10 +212,12 @@ def jointed(
     chains: dict[LimbKey, list[int]] = {}
     ends: dict[int, Floats] = {}
     for limb in body.anatomy.limbs:
-        curve, _ = leg_curve(body, limb, samples)
+        curve, ankle = leg_curve(body, limb, samples)
         count = bone_count(body, limb)
         even = tuple((np.arange(1, count) / count).tolist())
         usual = USUAL_SHARES if count == 3 and body.anatomy.legs == 2 and limb.role in JOINT_NAMES else even
+        if ankle < 1:
+            usual = tuple(share * ankle / usual[-1] for share in usual)
         inner = (expected or {}).get(limb.key, usual) if count > 1 else ()
         shares = divided(curve, limb_width(body, limb), inner)
         length = float(polyline_lengths(curve)[-1])

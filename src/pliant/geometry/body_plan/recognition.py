@@ -16,8 +16,9 @@ from itertools import pairwise
 
 import numpy as np
 
+from pliant.core.normals import unit
 from pliant.core.shapes import bounding_diagonal
-from pliant.core.topology import Floats
+from pliant.core.topology import Floats, Ints
 from pliant.geometry.body_plan.bodies import OrientedBody
 from pliant.geometry.body_plan.guides import Between
 from pliant.geometry.body_plan.retargeted import Retargeted
@@ -63,6 +64,26 @@ def limb_errors(found: Retargeted, source: Floats, target: Floats) -> dict[str, 
         if pieces:
             errors[found.target.anatomy.named(limb)] = np.stack(pieces, axis=1)
     return errors
+
+
+def foot_slopes(found: Retargeted, target: Floats, frames: Ints) -> dict[str, Floats]:
+    """By leg of the target, degrees by which its foot is steeper than at rest, wherever the source's stands on all of
+    its own: less than 0 on its toes.
+
+    target: (frames, nodes, 3) of its tree. frames: (frames,) the source's frames.
+    """
+    slopes = {}
+    up = found.target.frame[1]
+    for (_, limb), (mine, theirs) in zip(found.match.pairs, found.follower.pairs, strict=True):
+        if theirs.role != "leg" or theirs.end >= 1:
+            continue
+        stands = (found.contacts.planted[mine.end_node] & found.contacts.planted[mine.nodes[-1]])[frames]
+        moved = target[stands, theirs.nodes[-1]] - target[stands, theirs.end_node]
+        rest = found.target.tree.locations[theirs.nodes[-1]] - found.target.tree.locations[theirs.end_node]
+        rises = [np.degrees(np.arcsin(np.clip(unit(foot) @ up, -1, 1))) for foot in (moved, rest[None])]
+        if stands.any():
+            slopes[found.target.anatomy.named(limb)] = rises[0] - rises[1]
+    return slopes
 
 
 def _between(positions: Floats, at: Between) -> Floats:

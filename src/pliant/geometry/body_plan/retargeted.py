@@ -30,7 +30,7 @@ from pliant.geometry.skinning import skin_of
 ASIDE = 2.0
 """Distance of a point from its nearest bone, over the usual one, from which it belongs to none: ears beside arms."""
 SUPPORTS = 60
-"""Directions in which the outermost points of what a bone carries are kept."""
+"""Directions, and as many mirrored ones, in which the outermost points of what a bone carries are kept."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,7 +223,8 @@ def carried_points(body: OrientedBody, points: Floats, owners: Ints | None = Non
     k = np.arange(SUPPORTS) + 0.5
     z, angle = 1 - 2 * k / SUPPORTS, np.pi * (1 + 5**0.5) * k
     ring = np.sqrt(1 - z**2)
-    directions = np.stack([ring * np.cos(angle), ring * np.sin(angle), z], axis=1) @ body.frame
+    left = np.stack([ring * np.cos(angle), ring * np.sin(angle), z], axis=1)
+    directions = np.concatenate([left, left * [-1, 1, 1]]) @ body.frame  # a mirrored body has the mirrored points
     outermost = [
         own[np.unique(np.argmax(points[own] @ directions.T, axis=0))]
         for own in (np.flatnonzero(owners == node) for node in np.unique(owners))
