@@ -181,7 +181,7 @@ def _problems(found: Judgement, source: Animation | None) -> list[str]:
         listed = ", ".join(
             f"{name} {abs(slope):.0f}° {'up' if slope > 0 else 'down'}" for name, slope in tipped.items()
         )
-        sentences.append(f"feet: where the source's stand on the ground, their toes point elsewhere ({listed}).")
+        sentences.append(f"feet: where the source's stand on the ground, their toes point up or down ({listed}).")
     if found.motion is not None and found.motion < LEAST_MOTION:
         sentences.append(f"motion: only {100 * found.motion:.0f} % of the source's movement is seen on the target.")
     return sentences

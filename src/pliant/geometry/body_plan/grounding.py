@@ -2,9 +2,10 @@
 
 The sole of a foot is as high above the floor as the source's, times the scale, where that is near its floor. While the
 source's ankle or toes stand still, those of the target do: they keep the mean of the places that they would have
-slid through, and are level. From one contact to the next the correction goes over smoothly, in the air. The root is lowered where a
-leg would not reach the ground, and raised where the trunk would sink into it. Legs then reach their ankles by inverse
-kinematics (FABRIK, Aristidou and Lasenby 2011), from the pose that they had.
+slid through. While both stand, the foot is level, in the mean. From one contact to the next the correction goes over
+smoothly, in the air. The root is lowered where a leg would not reach the ground, and raised where the trunk would sink
+into it. Legs then reach their ankles by inverse kinematics (FABRIK, Aristidou and Lasenby 2011), from the pose that
+they had.
 """
 
 from __future__ import annotations
@@ -185,7 +186,8 @@ class _Limb:
         shift = np.zeros((count, 3))
         pins = self._pins(follower, contacts, rotated, positions)
         if pins:
-            shift = between_pins(*(np.concatenate(column) for column in zip(*pins, strict=True)), count)
+            frames, values, weights = (np.concatenate(column) for column in zip(*pins, strict=True))
+            shift = between_pins(frames, values, weights, count)
         return ankle + shift + lift[:, None] * high
 
     def _pins(
