@@ -128,6 +128,14 @@ def test_a_heading_that_is_told_counts(run):
     assert json.loads(out)["registration"]["target"]["heading"] == "-z"
 
 
+def test_a_heading_across_the_target_is_refused(run, files):
+    code, out, err = run(*WALK, "--cage", "around.obj", "--heading", "x", "-o", "refused.npz")
+    assert (code, out) == (2, "")
+    assert "heading is x, from side to side of the shape; expected " in err
+    assert "z" in err.split("expected")[1]
+    assert not (files / "refused.npz").exists()
+
+
 @pytest.mark.parametrize(("target", "output"), [("shell.ply", "out.pc2"), ("ring.mesh", "out.npz")])
 def test_clouds_and_tetrahedra(run, files, target, output):
     scene = SCENE.replace('"bar.obj"', f'"{target}"').replace('file = "cage.obj"', "faces = 60")

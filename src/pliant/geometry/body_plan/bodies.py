@@ -60,6 +60,8 @@ MEDIAN_ROUNDS = 60
 AGREEING, TWISTED, EXACTLY_ALONG = 0.995, 0.88, 0.9995
 """Length of the mean of the directions from right to left from which joints agree; the cosine between what they say
 and an axis or a mesh's middle plane, at least, for that to be believed; that between the trunk's joints and an axis."""
+ACROSS = 0.7
+"""Cosine of the angle between a heading that is given and what is found to be forward or backward, at least."""
 SYMMETRY_ERROR = 0.05
 """Error of the plane that a mesh is mirrored in, at most."""
 NAMED, GOING = 0.5, 0.3
@@ -145,11 +147,11 @@ def _shape_body(geometry: _Geometry, up: SignedAxis | None, heading: SignedAxis 
     shape = geometry.shape
     samples = surface_samples(shape)
     candidates: Sequence[SignedAxis] = [up] if up is not None else list(LIKELY_UP)  # type: ignore[arg-type]
+    candidates = [axis for axis in candidates if heading is None or axis[-1] != heading[-1]]
+    if not candidates:
+        raise InputError(f"heading is {heading}, along what is up; expected another axis", argument="heading")
     planes = {axis: mirror_planes(samples, np.eye(3)["xyz".index(axis)]) for axis in {c[-1] for c in candidates}}
     least = min(found[0].error for found in planes.values())
-    faced = None if heading is None else up_vector(heading)
-    if faced is not None:
-        planes = {axis: sorted(found, key=lambda p: abs(p.normal @ faced) > 0.7) for axis, found in planes.items()}
     first = min(planes, key=lambda axis: (planes[axis][0].error > NEARLY_BEST * least, -LIKELY_UP[axis]))
     tree, poses = _tree_in(shape, planes[first][0], up_vector(first)), []  # type: ignore[arg-type]
     for axis in candidates:
@@ -158,8 +160,18 @@ def _shape_body(geometry: _Geometry, up: SignedAxis | None, heading: SignedAxis 
             score = posed.standing + (LIKELY_UP[axis] if up is None else 0.0)
             poses.append((score - UNLIKELY_PLANE * min(plane.error / max(least, 1e-12) - 1, 2.0), posed))
     best = max(poses, key=lambda scored: scored[0])[1]
-    if faced is not None:
-        best = max(poses, key=lambda scored: (abs(scored[1].plane.normal @ faced) < 0.7, scored[0]))[1]
+    faced = None if heading is None else up_vector(heading)
+    if faced is not None and abs(best.forward @ faced) < ACROSS:
+        same = [scored for scored in poses if scored[1].up @ best.up > 0.5 and abs(scored[1].forward @ faced) > ACROSS]
+        if not same and best.plane.error < SYMMETRY_ERROR:
+            sides = " or ".join(axis_name(sign * best.forward) for sign in (1, -1))
+            raise InputError(
+                f"heading is {heading}, from side to side of the shape; expected {sides}, one of which it faces",
+                argument="heading",
+            )
+        normal = np.cross(best.up, faced)
+        middle = MirrorPlane(normal, float(np.mean(samples @ normal)), best.plane.error)
+        best = max(same, key=lambda scored: scored[0])[1] if same else _Posed.of(tree, middle, best.up, shape)
     if abs(best.up["xyz".index(first)]) < 0.5:  # so that it does not depend on which axis was tried first
         best = _Posed.of(_tree_in(shape, best.plane, best.up), best.plane, best.up, shape)
     return _faced(best, shape, faced, mirror_planes(samples, best.up), geometry.named_left)
