@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image as Pillow
 
 import pliant
 from pliant.app.scene import document_in, read_scene, write_scene
@@ -416,6 +417,22 @@ def test_a_scene_is_saved_and_its_clip_exported(hand: Any) -> None:
     again = read_scene(window.folder / "scene.toml").run().clip
     np.testing.assert_allclose(np.reshape(exported.points, again.points.shape), again.points, atol=1e-6)
     assert document_in(window.folder / "scene.toml")["shapes"] == HAND["shapes"]
+
+
+@pytest.mark.slow
+def test_a_film_of_what_is_seen_is_saved(hand: Any, tmp_path: Path) -> None:
+    page, timeline = hand.page, hand.session.timeline
+    wait_for(lambda: timeline.count > 4 and timeline.ready == timeline.count, "a solved clip")
+    timeline.set_range(0, 4)
+    page.get_by_text("View", exact=True).click()
+    page.get_by_role("button", name="Save a film").click()
+    with page.expect_download() as download:
+        page.get_by_text(re.compile(r"\.gif \(")).click()
+    download.value.save_as(tmp_path / "film.gif")
+    film = Pillow.open(tmp_path / "film.gif")
+    seen = [np.asarray(film.convert("RGB")) for frame in range(film.n_frames) if film.seek(frame) is None]
+    assert film.n_frames > 1
+    assert (seen[0] != seen[-1]).any(axis=2).mean() > 0.005
 
 
 def test_the_page_answers_while_something_is_solved(hand: Any) -> None:

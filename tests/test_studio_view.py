@@ -107,6 +107,20 @@ def test_a_picture_of_what_is_seen_is_offered(window: Any) -> None:
     assert Pillow.open(BytesIO(content)).size == (40, 30)
 
 
+def test_a_film_of_the_frames_that_are_played_is_offered(window: Any) -> None:
+    client, drawn = window.client, []
+    client.camera.image_height, client.camera.image_width = 30, 40
+    client.get_render = lambda height, width, **_: np.full((height, width, 4), 20 * drawn[-1], np.uint8)
+    window.timeline.show(10, 50.0, drawn.append, frame=3)
+    window.timeline.set_range(2, 8)
+    client.gui["Save a film"].press()
+    assert window.slow.idle(20)
+    assert drawn == [2, 4, 6, 8, 3]  # at most 25 frames a second; then the one that was seen before
+    (content,) = client.downloads.values()
+    film = Pillow.open(BytesIO(content))
+    assert (film.size, film.n_frames, film.info["duration"]) == ((40, 30), 4, 40)
+
+
 def test_a_dark_page_has_a_dark_ground(window: Any) -> None:
     light = window.client.scene["/ground"].cell_color
     window.client.gui["Dark"].set(True)

@@ -144,7 +144,7 @@ def _film(
     pictures = _counted(shots_taken, len(frames), progress)
     with staged(target) as staging:
         if suffix == ".gif":
-            write_gif(staging, list(pictures), fps, back=back)
+            staging.write_bytes(gif(list(pictures), fps, back=back))
         else:
             write_mp4(staging, iter(and_back(list(pictures))) if back else pictures, check_size(size), fps)
     return target
@@ -161,7 +161,7 @@ def and_back(pictures: list[Pillow.Image]) -> list[Pillow.Image]:
     return [*pictures, *pictures[-2:0:-1]]
 
 
-def write_gif(path: Path, pictures: list[Pillow.Image], fps: float, *, back: bool = False) -> None:
+def gif(pictures: list[Pillow.Image], fps: float, *, back: bool = False) -> bytes:
     """An endless GIF whose frames share the 255 colours that suit all of them; no dithering, which would flicker."""
     sample = pictures[:: max(1, len(pictures) // 12)][:12]
     step = max(1, math.isqrt(len(sample) * sample[0].width * sample[0].height // PALETTE_PIXELS))
@@ -174,7 +174,7 @@ def write_gif(path: Path, pictures: list[Pillow.Image], fps: float, *, back: boo
     frames[0].save(
         stored, "GIF", save_all=True, append_images=frames[1:], duration=delays, loop=0, disposal=1, optimize=False
     )
-    path.write_bytes(stored.getvalue())
+    return stored.getvalue()
 
 
 def _ffmpeg() -> Any:

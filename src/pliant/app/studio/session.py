@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import logging
+import math
 import os
 import tempfile
 import threading
@@ -16,7 +17,7 @@ from contextlib import suppress
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pliant
 from pliant.app.scene import read_scene, scene_from
@@ -36,9 +37,14 @@ from pliant.core.terminal import shell_command
 from pliant.engines.registry import ENGINES
 from pliant.io.sandbox import confined
 
+if TYPE_CHECKING:
+    from PIL import Image
+
 log = logging.getLogger("pliant.app.studio")
 
 LARGEST_DOWNLOAD = 200 << 20
+FILM_FPS, FILM_WIDTH = 25.0, 960
+"""Of a film of what is seen, at most; the width in pixels."""
 WINDOW_LANES = ("begin", "open")
 """Beginnings of the worker's lanes that are the window's own and not the panel's."""
 BELOW = 1e15
@@ -387,6 +393,8 @@ class Session:
         dark.on_update(hear(lambda event: self._restyle(dark=dark.value)))
         picture = gui.add_button("Save a picture", hint="Of what is seen, as PNG")
         picture.on_click(hear(lambda event: self.slow.ask("picture", lambda job: self._save_picture())))
+        film = gui.add_button("Save a film", hint="Of the frames that are played, as they are seen, as GIF")
+        film.on_click(hear(lambda event: self.slow.ask("picture", self._save_film)))
         self.page.on(look_from=hear(lambda given: self._look_from(given[0])))
 
     def _look_from(self, side: str) -> None:
@@ -412,15 +420,36 @@ class Session:
         )
         self.page.show(dark=dark)
 
-    def _save_picture(self) -> None:
-        """Write what is seen, and offer it for download."""
+    def _seen(self, widest: int | None = None) -> Image.Image:
+        """What is seen, at most so many pixels wide."""
         from PIL import Image
 
         view = self.client.camera
-        pixels = self.client.get_render(view.image_height, view.image_width, transport_format="png", timeout=30.0)
+        scale = min(1.0, (widest or view.image_width) / view.image_width)
+        height, width = (round(scale * side) for side in (view.image_height, view.image_width))
+        return Image.fromarray(self.client.get_render(height, width, transport_format="png", timeout=30.0))
+
+    def _download(self, suffix: str, content: bytes) -> None:
+        self.client.send_file_download(f"{Path(self._title).stem or 'pliant'}{suffix}", content)
+
+    def _save_picture(self) -> None:
+        """Write what is seen, and offer it for download."""
         buffer = BytesIO()
-        Image.fromarray(pixels).save(buffer, "PNG")
-        self.client.send_file_download(f"{Path(self._title).stem or 'picture'}.png", buffer.getvalue())
+        self._seen().save(buffer, "PNG")
+        self._download(".png", buffer.getvalue())
+
+    def _save_film(self, job: Job) -> None:
+        """Write what is seen while the timeline plays, and offer it for download."""
+        from pliant.render.movie import gif
+
+        timeline = self.timeline
+        step = max(1, math.ceil(timeline.fps * timeline.speed / FILM_FPS))
+        pictures = []
+        for frame in timeline.shown(step):
+            job.check()
+            pictures.append(self._seen(FILM_WIDTH).convert("RGB"))
+            self.say(f"Filming frame {frame + 1} ...")
+        self._download(".gif", gif(pictures, timeline.fps * timeline.speed / step))
 
     def _build_opening(self, gui: Any, hear: Callable[..., Any]) -> None:
         if self._left is not None:

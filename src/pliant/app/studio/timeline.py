@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
 from pliant.app.studio.page import Page
@@ -165,6 +165,16 @@ class Timeline:
         low, high = sorted(min(max(int(end), 0), self.count - 1) for end in (first, last))
         self._first, self._last = low, high
         self._tell(range=[low, high])
+
+    def shown(self, step: int) -> Iterator[int]:
+        """Draw every so many of the frames that are played; then the one that was seen before."""
+        before = self.frame
+        try:
+            for frame in range(self._first, max(min(self._last, self.ready - 1), self._first) + 1, step):
+                self.scrub(frame)
+                yield frame
+        finally:
+            self.scrub(before)
 
     # Keys
 
