@@ -604,3 +604,35 @@ def test_keys_stay_in_order_and_can_be_replaced() -> None:
     assert not keys.has(2)
     assert keys.lasting(5).at == (0.0, 2.0, 4.0)
     assert keys.lasting(1).tables() == {"weights": [{"b": 1.0}]}
+
+
+def test_stiffness_is_painted_on_the_shape(window: Any) -> None:
+    """Dabs and strokes are balls of the scene, seen in colours, undone, and part of what is solved."""
+    shown = window(PLAIN | {"weights": [{"fist": 0.5}]})
+    free, shape = shown.shown(), shown.scene["/blend/shape"]
+    shown.gui["Paint stiffness"].set(True)
+    shown.gui["How stiff"].set(2.0)
+    shape.click(shown.display(free[np.argmax(free[:, 1])]) + np.array([0.0, 0.0, 5.0]), (0.0, 0.0, -1.0))
+    shown.rest()
+    (dab,) = shown.panel.document()["regions"]
+    assert (dab["stiffness"], dab["radius"]) == (100.0, pytest.approx(0.08 * shown.panel.scene.shapes.base.diagonal))
+    painted = shown.panel.drawn._tint
+    assert (painted[:, 0] > 2 * painted[:, 2]).any()
+    assert not (painted[:, 0] > 2 * painted[:, 2]).all()
+    assert np.abs(shown.shown() - free).max() > 1e-4
+    np.testing.assert_allclose(shown.shown(), shown.run().points[-1], atol=1e-9)
+    eye = np.array(shown.client.camera.position)
+    for k, vertex in enumerate((0, 200, 400)):
+        shape.pull(eye, shown.display(shown.shown()[vertex]), phase=("start", "update", "end")[k])
+    shown.rest()
+    assert len(shown.panel.document()["regions"]) > 1
+    assert shown.panel.document().get("pulls") is None
+    shown.session.undo()
+    shown.rest()
+    assert shown.panel.document()["regions"] == [dab]
+    shown.gui["Wash it off"].press()
+    shown.rest()
+    assert "regions" not in shown.panel.document()
+    np.testing.assert_allclose(shown.shown(), free, atol=1e-9)
+    shown.gui["Paint stiffness"].set(False)
+    assert shown.panel.drawn._tint is None

@@ -420,6 +420,27 @@ def test_a_scene_is_saved_and_its_clip_exported(hand: Any) -> None:
 
 
 @pytest.mark.slow
+def test_stiffness_is_painted_with_the_mouse(hand: Any) -> None:
+    """A click is a dab, a drag with shift a stroke; the camera stays."""
+    page, session = hand.page, hand.session
+    page.get_by_text("Paint", exact=True).click()
+    page.get_by_label("Paint stiffness").check()
+    wait_for(lambda: session.panel.brush.on, "the brush")
+    points, before = shown_points(session), still_picture(page)
+    middle = points[np.argmin(np.linalg.norm(points - points.mean(axis=0), axis=1))]
+    page.mouse.click(*on_page(session, middle))
+    wait_for(lambda: len(session.panel.document().get("regions", [])) == 1, "a dab")
+    assert changed(before, still_picture(page)) > 0.005
+    page.keyboard.down("Shift")
+    drag(page, on_page(session, middle), on_page(session, points[np.argmax(points[:, 1])]))
+    page.keyboard.up("Shift")
+    wait_for(lambda: len(session.panel.document()["regions"]) > 2, "a stroke")
+    assert session.panel.document().get("pulls") is None
+    page.get_by_role("button", name="Wash it off").click()
+    wait_for(lambda: "regions" not in session.panel.document(), "a clean shape")
+
+
+@pytest.mark.slow
 def test_a_film_of_what_is_seen_is_saved(hand: Any, tmp_path: Path) -> None:
     page, timeline = hand.page, hand.session.timeline
     wait_for(lambda: timeline.count > 4 and timeline.ready == timeline.count, "a solved clip")

@@ -79,6 +79,18 @@ def test_the_root_is_moved_as_well_as_turned(tentacle):
     assert np.array_equal(tentacle.points, tentacle.run().points[0])
 
 
+def test_material_is_painted_on_the_body(tentacle):
+    places = SKELETON.rest_world[0]
+    tentacle.widget("Paint stiffness").set(True)
+    tentacle.click((places[4] + places[5]) / 2 + [0, 0, 5], [0, 0, -1])
+    tentacle.rest()
+    (dab,) = tentacle.document["regions"]
+    scene = tentacle.session.scene(tentacle.document)
+    assert dab["young"] == pytest.approx(10 * scene.options.young)
+    assert np.linalg.norm(np.subtract(dab["centre"], scene.shape.points), axis=1).min() == 0.0
+    assert np.array_equal(tentacle.points, tentacle.run().points[0])
+
+
 def test_bones_go_back_to_rest(tentacle):
     rest = tentacle.points
     for joint in (1, 4):

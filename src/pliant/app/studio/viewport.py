@@ -143,6 +143,11 @@ class Viewport:
         """Points of the page as the world has them."""
         return rotate(inverse(self._upright), np.asarray(points, dtype=np.float64)) * self.half + self.middle
 
+    @property
+    def eye(self) -> Floats:
+        """Where the camera is in the world."""
+        return self.world(self._scope.camera.position)
+
     def shown_rotation(self, rotation: Any) -> Floats:
         """A rotation (w, x, y, z) of the world as the page has it."""
         return multiply(multiply(self._upright, rotation), inverse(self._upright))
@@ -333,6 +338,7 @@ class Drawn:
         self.stage, self.name, self.shape = stage, name, shape
         self.points: Floats = shape.points
         self._opacity = opacity
+        self._tint: Floats | None = None
         self._colors: Floats | None = None  # linear, at its points, while it is drawn in them
         positions = stage.shown(shape.points).astype(np.float32)
         if isinstance(shape, PointCloud):
@@ -378,12 +384,18 @@ class Drawn:
         surface = self.stage.style.surface
         self.handle.wireframe, self.handle.flat_shading = surface == "wireframe", surface == "flat"
         self.handle.material = BY_NORMAL if surface == MATCAP else "standard"
-        wanted = surface == FILE_COLORS and isinstance(self.shape, Mesh)
-        self._colors = vertex_colors(self.shape) if wanted and isinstance(self.shape, Mesh) else None
+        self._colors = self._tint
+        if self._tint is None and surface == FILE_COLORS and isinstance(self.shape, Mesh):
+            self._colors = vertex_colors(self.shape)
         if self._colors is not None:
             self.stage.painted(self._painted, self.points, self.triangles, self._colors)
         self.stage.show(self._painted, self._colors is not None)
         self.fade(self._opacity)
+
+    def tint(self, colors: Floats | None) -> None:
+        """Draw it in linear colours (n, 3) at its points, whatever the style; None: in the window's."""
+        self._tint = colors
+        self.dress()
 
     def hit(self, start: Floats, direction: Floats) -> Hit | None:
         """What a ray meets first of the shape as it is shown, of points the one that is nearest to it; None if nothing.

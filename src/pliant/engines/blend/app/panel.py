@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from pliant.app.studio.brush import Brush
 from pliant.app.studio.desk import Document
 from pliant.app.studio.history import State
 from pliant.app.studio.obstacles import Obstacles
@@ -60,7 +61,7 @@ class BlendPanel(Panel):
     key_names = MappingProxyType(
         {
             "keys": "Key", "sliders": "Slider", "obstacles": "Obstacle", "pulls": "Pull", "frames": "Frames",
-            "clip": "Clip", "whole": "What is saved", "weights": "Weights",
+            "clip": "Clip", "whole": "What is saved", "weights": "Weights", "regions": "Paint",
         }
     )  # fmt: skip
 
@@ -80,6 +81,7 @@ class BlendPanel(Panel):
         self._live: tuple[Any, LiveBlend] | None = None
         self._tabled: tuple[Document, Floats] | None = None  # the sliders of the clip's frames, and what they are of
         self._load = object()  # another one whenever what acts on the shape has changed
+        self._painted: Any = None  # the regions of the rig
         self._outdated = False  # whether options were set since the scene was read
         self._read = self._begun = False
         self._aside: SliderRow | None = None  # sliders that were moved before what is not keyed was played
@@ -112,16 +114,20 @@ class BlendPanel(Panel):
         with self.obstacles.folder:
             self.contact = self.add_options(OBSTACLES_FOLDER, BlendOptions)
         self.pulls = PullHandles(self, self._loaded, self._led)
+        self.brush = Brush(self, "stiffness", lambda: 1.0, lambda: self._document.get("regions", []), self._paint)
+        self.brush.take(self.drawn)
+        self.drawn.on_click(lambda *ray: (self.brush if self.brush.on else self.pulls).click(*ray))
+        self.drawn.on_drag(lambda *way: (self.brush if self.brush.on else self.pulls).drag(*way))
         self.looks = Looks(self.desk, self.drawn, shapes, partial(self.request, clip=False))
         self.add_further_options(BlendOptions)
         self.obstacles.take(self._document.get("obstacles", []), scene.obstacles)
         self.pulls.take(self._document.get("pulls", []))
 
     def _make_rig(self, job: Job) -> Blendshapes:
-        rig = self.scene.rig()
+        painted, rig = self._document.get("regions"), self.scene.rig()
         if job.dropped:
             job.check()
-        self.rig = rig
+        self.rig, self._painted = rig, painted
         self.desk.hint(WELCOME)
         self._show_timeline(self.view.frame or 0)
         return rig
@@ -163,6 +169,7 @@ class BlendPanel(Panel):
         if self._document != state["given"]:
             self._document, self._outdated = state["given"], True
             self.show_options()
+            self.brush.show()
         self._look_at(ClipView(state["clip"], frames, keys, frame if row is None else None, state["whole"]))
         self.pulls.put(state["pulls"])
         if row is not None:
@@ -253,12 +260,21 @@ class BlendPanel(Panel):
             self._load = object()
             self.request()
 
+    def _paint(self, regions: list[Document]) -> None:
+        """Have other parts stiffer or softer."""
+        self._document = {key: value for key, value in self._document.items() if key != "regions"}
+        self._document |= {"regions": regions} if regions else {}
+        self._outdated, self._load = True, object()
+        self.brush.show()
+        self.request()
+
     def _read_options(self) -> None:
         """Have the options that were set; springs are put in again if they depend on them."""
         self._outdated = False
         before, self.scene = self.scene, self._scene_of(self._clip_document(self.view))
         self._live = None
-        if self.scene.options.taken_by(Blendshapes) != before.options.taken_by(Blendshapes):
+        springs = [scene.options.taken_by(Blendshapes) for scene in (before, self.scene)]
+        if springs[0] != springs[1] or self._painted != self._document.get("regions"):
             self.rig = None
         if len(self.scene) != self.view.frames:  # the rig's own clip, sampled anew
             self._look_at(ClipView.of(self.scene, self.view.tables, posable=self._posable))

@@ -43,8 +43,6 @@ class PullHandles:
             self._all = desk.gui.add_button("Let go of everything", visible=False)
         desk.on(self._all, self.clear)
         desk.on(self._leads, self.clear)
-        drawn.on_click(self._clicked)
-        drawn.on_drag(self._dragged)
         self._show_help()
 
     def take(self, given: list[Document]) -> None:
@@ -105,7 +103,8 @@ class PullHandles:
 
     # What a visitor does
 
-    def _clicked(self, start: Floats, direction: Floats) -> None:
+    def click(self, start: Floats, direction: Floats) -> None:
+        """Choose the vertex that a ray meets."""
         self._act(lambda: self._pick(start, direction))
 
     def _pick(self, start: Floats, direction: Floats) -> None:
@@ -118,7 +117,8 @@ class PullHandles:
         self._show_help()
         self.desk.hint("**Drag the arrows** that have appeared: the shape is pulled there.")
 
-    def _dragged(self, start: Floats, end: Floats, phase: Phase) -> None:
+    def drag(self, start: Floats, end: Floats, phase: Phase) -> None:
+        """Pull the vertex that was grabbed."""
         if phase == "start" or self._grabbed is None:
             self._grabbed = int(np.argmin(np.linalg.norm(self.drawn.points - start, axis=1)))
         self._pull(self._grabbed, end)

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from pliant.app.scene.posing import rotated_pose
+from pliant.app.studio.brush import Brush
 from pliant.app.studio.desk import Desk, Document
 from pliant.app.studio.history import State
 from pliant.app.studio.obstacles import Obstacles
@@ -102,6 +103,7 @@ class ElasticPanel(Panel):
         self.poses = PoseControls(self)
         self.pairing = Pairing(self.widgets, JOINTS_FOLDER, self._pair)
         self.material = MaterialControls(self)
+        self.brush = Brush(self, "young", self._young, lambda: self.draft.get("regions", []), self._paint)
         self.obstacles = Obstacles(desk, "/elastic/obstacle", self._pushed)
         self._pending: list[Document] = list(document.get("obstacles", []))  # what only the scene can read
         with self.obstacles.folder:
@@ -135,6 +137,7 @@ class ElasticPanel(Panel):
         self.sketching.reload(state["drawn"])
         self.show_options()
         self.material.show()
+        self.brush.show()
         self.changed()
         return True
 
@@ -216,6 +219,16 @@ class ElasticPanel(Panel):
         self.obstacles.see(not self.draft.static)
         self.request()
 
+    def _young(self) -> float:
+        """Of the body."""
+        return float(self.value_of(next(about for about in SimulateOptions.all() if about.name == "young")))
+
+    def _paint(self, regions: list[Document]) -> None:
+        """Have regions of other materials."""
+        self.draft.put("regions", regions or None)
+        self.brush.show()
+        self.changed()
+
     def _pushed(self) -> None:
         """An obstacle has been changed, which needs inertia: a body that moves in real time feels it at once."""
         self.draft.put("obstacles", [*self._pending, *self.obstacles.tables()] or None)
@@ -261,6 +274,8 @@ class ElasticPanel(Panel):
             stage.look_at(scene.shape.points, up_axis(scene.shape, scene.up).removeprefix("-"))
             self.drawn = stage.shape(BODY, scene.shape)
             self.drawn.on_click(self._clicked)
+            self.drawn.on_drag(lambda *way: self.brush.drag(*way) if self.brush.on else None)
+            self.brush.take(self.drawn)
             self.obstacles.around(scene.shape.points)
         if self._pending and not scene.static:
             self.obstacles.take(self._pending, scene.obstacles[: len(self._pending)])
@@ -461,6 +476,9 @@ class ElasticPanel(Panel):
         self.changed()
 
     def _clicked(self, origin: Floats, direction: Floats) -> None:
+        if self.brush.on and not self.sketching.on:
+            self.brush.click(origin, direction)
+            return
         self.act(lambda: self._click(origin, direction))
 
     def _click(self, origin: Floats, direction: Floats) -> None:
