@@ -19,7 +19,7 @@ LARGEST_POWER = 2.0
 """Of 10: how much stiffer or softer a brush makes what it touches."""
 DAB_SPACING = 0.5
 """Of the balls of a stroke, over their radius."""
-PLAIN, STIFF, SOFT = np.array([[0.55, 0.55, 0.55], [0.6, 0.04, 0.02], [0.03, 0.12, 0.6]])
+UNPAINTED_COLOR, STIFF_COLOR, SOFT_COLOR = np.array([[0.55, 0.55, 0.55], [0.6, 0.04, 0.02], [0.03, 0.12, 0.6]])
 """Linear colours."""
 
 
@@ -85,7 +85,7 @@ class Brush:
                 inside = np.linalg.norm(self._rest - table["centre"], axis=1) <= table["radius"]
                 power[inside] = np.log10(table[self._key] / self._usual())
         share = np.clip(np.abs(power) / LARGEST_POWER, 0, 1)[:, None]
-        colors = (1 - share) * PLAIN + share * np.where(power[:, None] > 0, STIFF, SOFT)
+        colors = (1 - share) * UNPAINTED_COLOR + share * np.where(power[:, None] > 0, STIFF_COLOR, SOFT_COLOR)
         self._drawn.tint(colors if self.on else None)
 
     def _switched(self) -> None:

@@ -52,7 +52,7 @@ def with_rigid_ends(clip: Animation, found: Retargeted, times: Floats) -> Animat
     tree, rest = found.target.tree, clip.shape.points
     points, bones = clip.points.copy(), np.flatnonzero(tree.parents >= 0)
     ends = tree.locations[tree.parents[bones]], tree.locations[bones]
-    places, frames = found.motion.at(times).world()
+    positions, frames = found.motion.at(times).world()
     start, start_frames = found.skeleton.rest_world
     for end in extremities(found):
         mine = np.isin(bones, end.nodes)
@@ -67,7 +67,7 @@ def with_rigid_ends(clip: Animation, found: Retargeted, times: Floats) -> Animat
         share = _step((other[own] - near[own]) / tau) * _step((rest[own] - a) @ u / (2 * tau) + 0.5)
         joint = int(tree.joints[end.nodes[0]])
         R = rotations.multiply(frames[:, joint], rotations.inverse(start_frames[joint]))
-        rigid = places[:, None, joint] + rotations.rotate(R[:, None], rest[own] - start[joint])
+        rigid = positions[:, None, joint] + rotations.rotate(R[:, None], rest[own] - start[joint])
         away = rigid - clip.points[:, own]
         share = share * _step(2 - np.linalg.norm(away, axis=2).max(axis=0) / tau)
         points[:, own] += share[:, None] * away

@@ -60,7 +60,7 @@ MEDIAN_ROUNDS = 60
 AGREEING, TWISTED, EXACTLY_ALONG = 0.995, 0.88, 0.9995
 """Length of the mean of the directions from right to left from which joints agree; the cosine between what they say
 and an axis or a mesh's middle plane, at least, for that to be believed; that between the trunk's joints and an axis."""
-ACROSS = 0.7
+LEAST_ALONG = 0.7
 """Cosine of the angle between a heading that is given and what is found to be forward or backward, at least."""
 SYMMETRY_ERROR = 0.05
 """Error of the plane that a mesh is mirrored in, at most."""
@@ -161,8 +161,10 @@ def _shape_body(geometry: _Geometry, up: SignedAxis | None, heading: SignedAxis 
             poses.append((score - UNLIKELY_PLANE * min(plane.error / max(least, 1e-12) - 1, 2.0), posed))
     best = max(poses, key=lambda scored: scored[0])[1]
     faced = None if heading is None else up_vector(heading)
-    if faced is not None and abs(best.forward @ faced) < ACROSS:
-        same = [scored for scored in poses if scored[1].up @ best.up > 0.5 and abs(scored[1].forward @ faced) > ACROSS]
+    if faced is not None and abs(best.forward @ faced) < LEAST_ALONG:
+        same = [
+            scored for scored in poses if scored[1].up @ best.up > 0.5 and abs(scored[1].forward @ faced) > LEAST_ALONG
+        ]
         if not same and best.plane.error < SYMMETRY_ERROR:
             sides = " or ".join(axis_name(sign * best.forward) for sign in (1, -1))
             raise InputError(

@@ -32,7 +32,7 @@ REACH = 0.998
 """Share of a leg's length that it is stretched to, at most."""
 STRAIGHT = 0.01
 """Distance of a knee from the line through hip and ankle, over the leg's length, below which it is pushed aside."""
-STILL = 0.01
+STATIC_SLIDE = 0.01
 """How far a point slides, over the leg's length, that counts as standing still."""
 EASE = 0.05
 """Seconds over which contacts begin and end."""
@@ -209,7 +209,7 @@ class _Limb:
                 frames = np.arange(first, last + 1)
                 there = follower.source.positions[frames, node] @ follower.source.world[[0, 2]].T
                 slid = float(np.linalg.norm(np.ptp(there, axis=0)))
-                counts = np.full(len(frames), 1 / (slid + STILL * self.size))
+                counts = np.full(len(frames), 1 / (slid + STATIC_SLIDE * self.size))
                 pins.append((frames, path[frames].mean(axis=0) - path[frames], counts))
         return pins
 

@@ -168,9 +168,9 @@ def with_foot(body: OrientedBody, limb: Limb, curve: Floats, samples: Floats) ->
     reach = (sole - middle) @ along
     toes = middle + np.quantile(reach, 0.97) * along
     steps = np.linspace(0, length, ANKLE_SAMPLES)
-    places = np.array([point_along(curve, step) for step in steps])
-    above = places @ up - body.ground
-    low = np.where(above >= ANKLE_HEIGHT * above[0], places @ (up + along), np.inf)  # and far back
+    points = np.array([point_along(curve, step) for step in steps])
+    above = points @ up - body.ground
+    low = np.where(above >= ANKLE_HEIGHT * above[0], points @ (up + along), np.inf)  # and far back
     share = np.exp((low.min() - low) / (ANKLE_SPREAD * length))
     reached = float(share @ steps / share.sum())
     ankle = point_along(curve, reached)

@@ -117,7 +117,7 @@ class BlendPanel(Panel):
         self.brush = Brush(self, "stiffness", lambda: 1.0, lambda: self._document.get("regions", []), self._paint)
         self.brush.take(self.drawn)
         self.drawn.on_click(lambda *ray: (self.brush if self.brush.on else self.pulls).click(*ray))
-        self.drawn.on_drag(lambda *way: (self.brush if self.brush.on else self.pulls).drag(*way))
+        self.drawn.on_drag(lambda *drag: (self.brush if self.brush.on else self.pulls).drag(*drag))
         self.looks = Looks(self.desk, self.drawn, shapes, partial(self.request, clip=False))
         self.add_further_options(BlendOptions)
         self.obstacles.take(self._document.get("obstacles", []), scene.obstacles)

@@ -274,7 +274,7 @@ class ElasticPanel(Panel):
             stage.look_at(scene.shape.points, up_axis(scene.shape, scene.up).removeprefix("-"))
             self.drawn = stage.shape(BODY, scene.shape)
             self.drawn.on_click(self._clicked)
-            self.drawn.on_drag(lambda *way: self.brush.drag(*way) if self.brush.on else None)
+            self.drawn.on_drag(lambda *drag: self.brush.drag(*drag) if self.brush.on else None)
             self.brush.take(self.drawn)
             self.obstacles.around(scene.shape.points)
         if self._pending and not scene.static:
