@@ -603,6 +603,8 @@ def test_obstacles_in_words(tmp_path):
     assert (type(rod), rod.b.tolist(), rod.radius) == (Capsule, [1, 0, 0], 0.2)
     assert type(parse_obstacle("Cylinder:0,0,0,1,0,0,.2")) is Cylinder
     assert parse_obstacle("box:0,0,0,1,2,3").size.tolist() == [1, 2, 3]
+    turned = parse_obstacle("box:0,0,0,1,2,3,0,0,90")
+    np.testing.assert_allclose(turned.signed([[1.0, 0, 0], [0, 1.0, 0]])[0], [0.0, 0.5], atol=1e-12)
     floor = parse_obstacle("plane:0,-1,0,0,2,0")
     np.testing.assert_allclose(floor.signed([[5, -3, 1], [0, 0, 0]])[0], [-2, 1])
     path = tmp_path / "block.obj"

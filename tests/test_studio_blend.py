@@ -260,6 +260,18 @@ def test_things_are_added_beside_each_other_and_are_said_in_words(window: Any) -
     np.testing.assert_allclose(np.abs(rod.b - rod.a), np.abs(things[2].b - things[2].a)[[2, 1, 0]], atol=1e-12)
 
 
+def test_boxes_are_rotated(window: Any) -> None:
+    shown = window({**SHORT, "obstacles": [{"what": "box:9,0,0,1,2,3,0,30,0"}]})
+    handle = shown.scene["/blend/obstacle 1/handle"]
+    handle.drag(np.add(handle.position, [0.0, 0.0, 0.5]))
+    shown.rest()
+    box = parse_obstacle(shown.panel.document()["obstacles"][0]["what"])
+    np.testing.assert_allclose(pliant.rotations.log(box.rotation), [0, np.pi / 6, 0], atol=1e-12)
+    handle.drag(wxyz=(1.0, 0.0, 0.0, 0.0))
+    shown.rest()
+    assert shown.panel.document()["obstacles"][0]["what"].count(",") == 5
+
+
 def test_on_the_timeline_contact_is_that_of_the_clip(window: Any) -> None:
     shapes = gallery.hand(600)
     size = float(shapes.base.diagonal)

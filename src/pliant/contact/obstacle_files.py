@@ -24,10 +24,14 @@ OBSTACLE_KINDS: dict[str, tuple[str, Callable[[Floats], Obstacle]]] = {
     "sphere": ("X,Y,Z,R", lambda n: Sphere(n[:3], n[3])),
     "capsule": ("X,Y,Z,X,Y,Z,R", lambda n: Capsule(n[:3], n[3:6], n[6])),
     "cylinder": ("X,Y,Z,X,Y,Z,R", lambda n: Cylinder(n[:3], n[3:6], n[6])),
-    "box": ("X,Y,Z,SX,SY,SZ", lambda n: Box(n[:3], n[3:6])),
+    "box": (
+        "X,Y,Z,SX,SY,SZ[,RX,RY,RZ]",
+        lambda n: Box(n[:3], n[3:6], rotations.exp(np.radians(n[6:])) if len(n) > 6 else IDENTITY),
+    ),
     "plane": ("X,Y,Z,NX,NY,NZ", lambda n: HalfSpace(n[:3], n[3:6])),
 }
-"""What can be named in one word: its numbers, and what they make."""
+"""What can be named in one word: its numbers, those in brackets if wanted, and what they make. RX,RY,RZ: an axis that
+it is rotated about, as long as the degrees."""
 
 
 def parse_obstacle(text: str) -> Obstacle:
@@ -40,7 +44,7 @@ def parse_obstacle(text: str) -> Obstacle:
     if colon and kind in OBSTACLE_KINDS:
         form, make = OBSTACLE_KINDS[kind]
         numbers = _numbers(rest)
-        if numbers is None or len(numbers) != form.count(",") + 1:
+        if numbers is None or len(numbers) not in (form.count(",") + 1, form.partition("[")[0].count(",") + 1):
             raise InputError(f'the obstacle is "{text:.80}"; expected {kind}:{form}, numbers parted by commas')
         try:
             return make(np.array(numbers))

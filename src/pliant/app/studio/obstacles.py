@@ -175,8 +175,9 @@ class Obstacles:
         stage, name, grabbed = self.desk.stage, f"{one.node}/handle", [solid.middle]
         remove = partial(self.remove, one)
         stage.handle(
-            name, solid.middle, partial(self._dragged, one), title=title, rotates=can_rotate(solid), remove=remove
-        )
+            name, solid.middle, partial(self._dragged, one), title=title, rotation=solid.turn,
+            rotates=can_rotate(solid), remove=remove,
+        )  # fmt: skip
 
         def pulled(start: Floats, end: Floats, phase: Phase) -> None:
             if phase == "start":
@@ -257,7 +258,7 @@ def resized(solid: Obstacle, size: float) -> Obstacle:
 
 def can_rotate(solid: Obstacle) -> bool:
     """Whether an obstacle's rotation can be written in the scene itself."""
-    return isinstance(solid, Capsule)
+    return isinstance(solid, (Box, Capsule))
 
 
 def dragged(solid: Obstacle, position: Floats, rotation: Floats) -> Obstacle:
@@ -273,7 +274,8 @@ def name_of(solid: Obstacle) -> str:
     if isinstance(solid, Sphere):
         return _named("sphere", solid.centre, solid.radius)
     if isinstance(solid, Box):
-        return _named("box", solid.centre, *solid.size)
+        rotated = np.degrees(rotations.log(rotations.shortest(solid.rotation)))
+        return _named("box", solid.centre, *solid.size, *(rotated if rotated.any() else ()))
     if isinstance(solid, HalfSpace):
         return _named("plane", solid.point, *solid.normal)
     assert isinstance(solid, Capsule)
