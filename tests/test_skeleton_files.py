@@ -46,6 +46,17 @@ def test_bvh_joints_land_where_the_channels_say(tmp_path):
     assert np.allclose(end, [0, 0, -1])  # Rz(90) Rx(90) (0, -1, 0)
 
 
+def test_bvh_positions_near_zero_are_added_to_the_offsets(tmp_path):
+    """As MakeHuman writes them; else all joints would fall into one."""
+    text = ARM.replace("CHANNELS 3 Z", "CHANNELS 6 Xposition Yposition Zposition Z")
+    for given, y in (("0 0.1 0", 3.1), ("0 -1.9 0", 3.1)):
+        moved = text.replace("0  0 0 0\n", f"0  {given} 0 0 0\n").replace("0  0 90 0\n", f"0  {given} 0 90 0\n")
+        motion = pliant.read_motion(write(tmp_path, moved))
+        np.testing.assert_allclose(motion.world()[0][0, 1], [0, y, 0])
+        pliant.write(tmp_path / "b.bvh", motion)
+        assert np.allclose(pliant.read_motion(tmp_path / "b.bvh").world()[0], motion.world()[0])
+
+
 @pytest.mark.parametrize("order", ["".join(p) for p in itertools.permutations("XYZ")])
 def test_bvh_turns_in_the_order_its_channels_are_listed(tmp_path, order):
     channels = " ".join(f"{axis}rotation" for axis in order)

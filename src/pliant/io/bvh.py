@@ -1,8 +1,10 @@
 """BVH motion capture: a hierarchy of joints with named channels, then one row of channel values a frame.
 
 Rotation channels apply in the order they are listed: ``Zrotation Xrotation Yrotation`` is ``R = Rz Rx Ry``, in degrees.
-Position channels replace the joint's offset (as Blender and MotionBuilder have it), on any joint. Frames at rest are
-aligned with the world; a skeleton whose frames are not (from glTF, say) is realigned before it is written.
+Position channels replace the joint's offset (as Blender and MotionBuilder have it), on any joint; in files where those
+below the root are nearer to zero than to the offsets, they are added (as MakeHuman has it), or all joints would fall
+into one. Frames at rest are aligned with the world; a skeleton whose frames are not (from glTF, say) is realigned
+before it is written.
 """
 
 from __future__ import annotations
@@ -183,6 +185,11 @@ def _frames(skeleton: Skeleton, channels: list[tuple[str, ...]], rows: Floats) -
         for k, name in enumerate(names):
             if name.endswith("position"):
                 positions[:, j, "XYZ".index(name[0])] = values[:, k]
+    moved = [sum(name.endswith("position") for name in names) == 3 for names in channels]
+    below = np.array(moved) & (skeleton.parents >= 0)
+    given, offsets = positions[:, below], skeleton.offsets[below]
+    if np.linalg.norm(given, axis=2).sum() < np.linalg.norm(given - offsets, axis=2).sum():
+        positions[:, below] += offsets
     return quaternions, positions
 
 
