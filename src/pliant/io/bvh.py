@@ -2,8 +2,8 @@
 
 Rotation channels apply in the order they are listed: ``Zrotation Xrotation Yrotation`` is ``R = Rz Rx Ry``, in degrees.
 Position channels replace the joint's offset (as Blender and MotionBuilder have it), on any joint; in files where those
-below the root are all but zero, they are added (as MakeHuman has it), or all joints would fall into one. Frames at rest are aligned with the world; a skeleton whose frames are not (from glTF, say) is realigned
-before it is written.
+below the root are all but zero, they are added (as MakeHuman has it), or all joints would fall into one. Frames at rest
+are aligned with the world; a skeleton whose frames are not (from glTF, say) is realigned before it is written.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pliant.io.naming import one_line, written_names
 from pliant.io.scan import scan_numbers
 from pliant.io.source import Source
 
-COLLAPSED = 0.2
+JOINTS_IN_ONE = 0.2
 """Length of given positions, over their distance from the offsets, up to which they are added to those."""
 _CHANNELS = tuple(f"{axis}{what}" for what in ("position", "rotation") for axis in "XYZ")
 
@@ -189,7 +189,7 @@ def _frames(skeleton: Skeleton, channels: list[tuple[str, ...]], rows: Floats) -
     moved = [sum(name.endswith("position") for name in names) == 3 for names in channels]
     below = np.array(moved) & (skeleton.parents >= 0)
     given, offsets = positions[:, below], skeleton.offsets[below]
-    if np.linalg.norm(given, axis=2).sum() < COLLAPSED * np.linalg.norm(given - offsets, axis=2).sum():
+    if np.linalg.norm(given, axis=2).sum() < JOINTS_IN_ONE * np.linalg.norm(given - offsets, axis=2).sum():
         positions[:, below] += offsets
     return quaternions, positions
 
