@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import shutil
 import signal
 from pathlib import Path
@@ -23,6 +24,11 @@ PNG = bytes.fromhex(
     "c9fe92ef0000000049454e44ae426082"
 )
 """One red pixel."""
+
+
+def pytest_collection_finish() -> None:
+    """The thousands of tests stay to the end: no search for garbage goes through them."""
+    gc.freeze()
 
 
 def hear_signals() -> None:

@@ -6,9 +6,11 @@ import ast
 import importlib
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
+from vocabulary import syntax_tree
 
 import pliant
 from pliant.former import NAMES
@@ -38,10 +40,11 @@ def modules() -> dict[str, Path]:
 MODULES = modules()
 
 
+@cache
 def imports(path: Path) -> set[str]:
     """The modules of pliant that a file imports, wherever in it."""
     found = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(syntax_tree(path)):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:

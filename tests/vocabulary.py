@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1] / "src" / "pliant"
@@ -35,6 +36,11 @@ def files(folder: str = "") -> list[Path]:
     return sorted((ROOT / folder).rglob("*.py"))
 
 
+@cache
+def syntax_tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def identifiers(tree: ast.AST) -> set[tuple[str, int]]:
     """Names that a module defines: functions, classes, parameters, variables, attributes; not what it only uses."""
     found = set()
@@ -53,7 +59,7 @@ def identifiers(tree: ast.AST) -> set[tuple[str, int]]:
 def private_words(path: Path) -> list[str]:
     """Identifiers of a file that have a word of the project's own, with what to write instead."""
     wrong = []
-    for name, line in sorted(identifiers(ast.parse(path.read_text(encoding="utf-8"))), key=lambda found: found[1]):
+    for name, line in sorted(identifiers(syntax_tree(path)), key=lambda found: found[1]):
         for part in name.lower().strip("_").split("_"):
             instead = INSTEAD.get(part) or PLURALS.get(part)
             if instead:
@@ -65,7 +71,7 @@ def defined_twice() -> dict[str, list[str]]:
     """Classes, type aliases and constants of modules that are defined in more than one place."""
     places = defaultdict(list)
     for path in files():
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        for node in syntax_tree(path).body:
             found = [node.name] if isinstance(node, ast.ClassDef) else []
             if isinstance(node, (ast.Assign, ast.AnnAssign)):
                 targets = node.targets if isinstance(node, ast.Assign) else [node.target]
