@@ -10,7 +10,6 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from vocabulary import syntax_tree
 
 import pliant
 from pliant.former import NAMES
@@ -44,7 +43,7 @@ MODULES = modules()
 def imports(path: Path) -> set[str]:
     """The modules of pliant that a file imports, wherever in it."""
     found = set()
-    for node in ast.walk(syntax_tree(path)):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
