@@ -38,6 +38,14 @@ def hear_signals() -> None:
             signal.signal(getattr(signal, name), signal.SIG_DFL)
 
 
+@pytest.fixture(autouse=True, scope="session")
+def files_in_memory():
+    """No test outlives a power cut: what is written need not be on the disk before it goes on."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("os.fsync", lambda file: None)
+        yield
+
+
 @pytest.fixture(autouse=True)
 def same_random_numbers(request):
     """Those that a test draws from its module's RNG do not depend on which tests its process ran before."""
