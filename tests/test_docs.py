@@ -23,7 +23,7 @@ TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *TUTORIALS]
 
 
-SLOW_PAGES = ("contact", "gallery", "game", "jiggle", "mocap", "pictures", "scan")
+SLOW_PAGES = ("contact", "gallery", "game", "jiggle", "mocap", "pictures", "scan", "transfer")
 """Whose examples take seconds, and call what the other pages and tests call."""
 
 
