@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import shutil
 import signal
 from pathlib import Path
@@ -25,11 +26,24 @@ PNG = bytes.fromhex(
 """One red pixel."""
 
 
+def pytest_collection_finish() -> None:
+    """The thousands of tests stay to the end: no search for garbage goes through them."""
+    gc.freeze()
+
+
 def hear_signals() -> None:
     """In a child: signals act, also where those who started the tests, as in the background, ignore them."""
     for name in ("SIGINT", "SIGHUP", "SIGTERM"):
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), signal.SIG_DFL)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def files_in_memory():
+    """No test outlives a power cut: what is written need not be on the disk before it goes on."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("os.fsync", lambda file: None)
+        yield
 
 
 @pytest.fixture(autouse=True)

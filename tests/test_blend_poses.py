@@ -62,7 +62,7 @@ def check(shapes: Shapes) -> None:
 
 @pytest.mark.parametrize(("name", "target"), QUICK)
 def test_gallery_pairs_at_a_small_size(name, target):
-    shapes = getattr(gallery, name)(1500 if name in ("hand", "animal", "creature") else 1000)
+    shapes = getattr(gallery, name)(900 if name in ("hand", "animal", "creature") else 700)
     check(Shapes.of([shapes.base, shapes.named(target)]))
 
 

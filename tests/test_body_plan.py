@@ -197,7 +197,7 @@ def test_hips_and_shoulders_say_where_a_captured_figure_faces(forward: float) ->
 
 def test_skeletons_in_any_orientation_have_an_upright_axis() -> None:
     rng = np.random.default_rng(4)
-    for R in (rotations.matrix(q / np.linalg.norm(q)) for q in rng.normal(size=(40, 4))):
+    for R in (rotations.matrix(q / np.linalg.norm(q)) for q in rng.normal(size=(12, 4))):
         motion = Motion.of(figure(rng.uniform(0, 0.2), R))
         assert upright_axis(motion) in ("y", "z")
     with pytest.raises(InputError, match="which axis is up"):
@@ -293,7 +293,7 @@ def results(source, target: Shape, **options) -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def walked(walk: Motion) -> tuple[Mesh, np.ndarray]:
-    target = gallery.creature(1200).base
+    target = gallery.creature(900).base
     return target, results(walk, target)
 
 

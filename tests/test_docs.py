@@ -23,7 +23,7 @@ TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *TUTORIALS]
 
 
-SLOW_PAGES = ("contact", "gallery", "game", "jiggle", "mocap", "pictures", "scan")
+SLOW_PAGES = ("contact", "gallery", "game", "jiggle", "mocap", "pictures", "scan", "transfer")
 """Whose examples take seconds, and call what the other pages and tests call."""
 
 
@@ -32,8 +32,8 @@ def blocks(page: Path, language: str) -> list[str]:
 
 
 SIZES = {
-    r"(gallery\.\w+\()\d{4,}": r"\g<1>600", r"gallery\.dinosaur_walk\(4\)": "brief(gallery.dinosaur_walk(24))",
-    "lattice=30": "lattice=16", "nodes=600": "nodes=200",
+    r"(gallery\.\w+\()\d{4,}": r"\g<1>500", r"gallery\.dinosaur_walk\(4\)": "brief(gallery.dinosaur_walk(24))",
+    "lattice=30": "lattice=12", "nodes=600": "nodes=200",
     r"rig\.path\(4\)": "rig.path(2)", "seconds=2": "seconds=0.2", r"size=\(320, 240\)": "size=(80, 60)",
 }  # fmt: skip
 """What is printed, and what is quicker."""
@@ -55,7 +55,7 @@ def files(tmp_path, monkeypatch):
     pliant.write("fist.obj", bar.named("bent 90"))
     Path("take.csv").write_text("frame,Bent 90\n1,0.25\n2,0.5\n")
     Path("hit.csv").write_text("frame,x,y,z\n0,0,1.8,0\n11,0,1.6,0\n")
-    Path("scene.toml").write_text(blocks(ROOT / "docs" / "transfer.md", "toml")[0].replace("= 24", "= 2"))
+    Path("scene.toml").write_text(blocks(ROOT / "docs" / "transfer.md", "toml")[0].replace("= 24", "= 2\nlattice = 12"))
     joints = [[-1.8, 0, 0], [0, 0, 0], [1.8, 0, 0]]
     bones = pliant.Skeleton.from_positions(joints, [-1, 0, 1], ["shoulder", "elbow", "hand"])
     turns, places = (np.tile(rest, (3, 1, 1)) for rest in (bones.rest_rotations, bones.offsets))
@@ -153,6 +153,10 @@ REFERENCES = ("command-line", "scene", "skeleton", "contact")
 """Pages whose commands other tests run, too."""
 
 
+SMALLER = {"transfer": ["--lattice", "12"], "simulate": ["--nodes", "200"]}
+"""What is quicker, by command."""
+
+
 def commands(page: Path) -> list[str]:
     """Those that no page before has."""
     before = [other for other in PAGES[: PAGES.index(page)] if other.stem not in REFERENCES]
@@ -175,9 +179,9 @@ def test_shell_examples_run(files, page, monkeypatch):
         if command.startswith("pliant studio"):
             pytest.importorskip("viser", reason="the studio is an extra")
             monkeypatch.setattr("pliant.app.studio.Studio.wait", interrupted)
-        arguments = command.partition(" > ")[0].replace("--nodes 800", "--nodes 200")
+        arguments = shlex.split(command.partition(" > ")[0])[1:]
         with pytest.raises(SystemExit) as stop:
-            cli.main(shlex.split(arguments)[1:])
+            cli.main(arguments + ([] if "toml" in command else SMALLER.get(arguments[0], [])))
         assert stop.value.code == 0, command
     assert os.listdir(files)
 

@@ -48,7 +48,7 @@ def elbow() -> ElasticBody:
 
 @pytest.fixture(scope="module")
 def creature() -> ElasticBody:
-    return ElasticBody(gallery.creature(2000)[0], gallery.creature_skeleton(), nodes=1200)
+    return ElasticBody(gallery.creature(900)[0], gallery.creature_skeleton(), nodes=500)
 
 
 @pytest.fixture(params=["bar", "elbow", "creature"])

@@ -63,7 +63,7 @@ def cylinder_as_cad_writes_it(corners: int = 300) -> Mesh:
 def unevenly_refined() -> Mesh:
     """A sphere some of whose triangles are cut up again and again."""
     points, triangles = P, T
-    for step in range(4):
+    for step in range(3):
         chosen = points[triangles].mean(axis=1)[:, 1] > 0.5 + 0.1 * step
         cut, middle = triangles[chosen], np.arange(chosen.sum()) + len(points)
         points = np.concatenate([points, points[cut].mean(axis=1)])

@@ -6,6 +6,7 @@ import ast
 import importlib
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,7 @@ def modules() -> dict[str, Path]:
 MODULES = modules()
 
 
+@cache
 def imports(path: Path) -> set[str]:
     """The modules of pliant that a file imports, wherever in it."""
     found = set()

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from pliant.core.errors import FileError
 from pliant.io.scan import scan_numbers
@@ -22,6 +22,7 @@ def test_shortest_decimals_come_back_to_the_bit(values):
     assert scan(" ".join(map(repr, values))).values.tolist() == values
 
 
+@settings(max_examples=50)
 @given(st.from_regex(r"[+-]?[0-9]{1,30}(\.[0-9]{0,30})?([eE][+-]?[0-9]{1,3})?", fullmatch=True))
 def test_any_decimal_equals_pythons_float(token):
     assert scan(token).values.tolist() == [float(token)]

@@ -105,14 +105,14 @@ def window(tmp_path: Path) -> Iterator[Callable[[Document], Window]]:
 
 ACTIONS: dict[str, tuple[Document, list[Act]]] = {
     "blend": (
-        HAND,
+        HAND | {"shapes": {"gallery": "tube", "vertices": 500}},
         [
-            lambda w: w.set("fist", 0.6),
+            lambda w: w.set("bent 120", 0.6),
+            lambda w: w.do("set_key"),
+            lambda w: w.do("move_key", 0, 3),
             lambda w: w.press("Add a ball"),
             lambda w: w.drag("/blend/obstacle 1/handle", [0.0, 0.1, 0.0]),
             lambda w: w.set("Friction", 0.3),
-            lambda w: w.do("set_key"),
-            lambda w: w.do("move_key", 0, 3),
             lambda w: w.press("Remove it"),
         ],
     ),
@@ -136,8 +136,9 @@ ACTIONS: dict[str, tuple[Document, list[Act]]] = {
             lambda w: w.do("move_key", 6, 4),
             lambda w: w.do("copy_key", 4, 2),
             lambda w: w.do("remove_key", 2),
-            lambda w: w.press("Shake"),
             lambda w: w.press("Add a ball"),
+            lambda w: w.press("Remove it"),
+            lambda w: w.press("Shake"),
         ],
     ),
 }
@@ -174,7 +175,7 @@ def test_all_that_is_done_is_undone_and_redone(window: Any, engine: str) -> None
 def test_what_is_shown_after_an_undo_is_what_the_scene_gives(window: Any, engine: str) -> None:
     document, actions = ACTIONS[engine]
     one = window(document)
-    for act in actions[:2]:
+    for act in actions[:4]:
         act(one)
     one.do("undo")
     one.session.timeline.stop()

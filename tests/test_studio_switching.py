@@ -72,7 +72,7 @@ def rest(window: Any) -> None:
     assert all_done(window.session.live)
 
 
-@pytest.mark.parametrize("switches", [9, pytest.param(90, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("switches", [6, pytest.param(90, marks=pytest.mark.slow)])
 def test_scenes_are_switched_while_they_play(window: Any, switches: int) -> None:
     """The last switch leads back to the first scene."""
     session, rng, panel = window.session, np.random.default_rng(15), None

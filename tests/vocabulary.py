@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1] / "src" / "pliant"
@@ -35,9 +36,12 @@ def files(folder: str = "") -> list[Path]:
     return sorted((ROOT / folder).rglob("*.py"))
 
 
-def identifiers(tree: ast.AST) -> set[tuple[str, int]]:
-    """Names that a module defines: functions, classes, parameters, variables, attributes; not what it only uses."""
-    found = set()
+@cache
+def defined(path: Path) -> tuple[set[tuple[str, int]], list[str]]:
+    """Names that a module defines, with their lines: functions, classes, parameters, variables, attributes; not what it
+    only uses. And its classes, type aliases and constants.
+    """
+    tree, found, public = ast.parse(path.read_text(encoding="utf-8")), set(), []
     for node in ast.walk(tree):
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
             found.add((node.name, node.lineno))
@@ -47,13 +51,19 @@ def identifiers(tree: ast.AST) -> set[tuple[str, int]]:
             found.add((node.id, node.lineno))
         elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
             found.add((node.attr, node.lineno))
-    return found
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef):
+            public.append(node.name)
+        elif isinstance(node, (ast.Assign, ast.AnnAssign)):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            public += [name.id for target in targets for name in ast.walk(target) if isinstance(name, ast.Name)]
+    return found, [name for name in public if name[0].isupper()]
 
 
 def private_words(path: Path) -> list[str]:
     """Identifiers of a file that have a word of the project's own, with what to write instead."""
     wrong = []
-    for name, line in sorted(identifiers(ast.parse(path.read_text(encoding="utf-8"))), key=lambda found: found[1]):
+    for name, line in sorted(defined(path)[0], key=lambda found: found[1]):
         for part in name.lower().strip("_").split("_"):
             instead = INSTEAD.get(part) or PLURALS.get(part)
             if instead:
@@ -65,14 +75,8 @@ def defined_twice() -> dict[str, list[str]]:
     """Classes, type aliases and constants of modules that are defined in more than one place."""
     places = defaultdict(list)
     for path in files():
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
-            found = [node.name] if isinstance(node, ast.ClassDef) else []
-            if isinstance(node, (ast.Assign, ast.AnnAssign)):
-                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-                found = [name.id for target in targets for name in ast.walk(target) if isinstance(name, ast.Name)]
-            for name in found:
-                if name[0].isupper():
-                    places[name].append(str(path.relative_to(ROOT)))
+        for name in defined(path)[1]:
+            places[name].append(str(path.relative_to(ROOT)))
     return {name: where for name, where in sorted(places.items()) if len(where) > 1}
 
 

@@ -62,17 +62,15 @@ def normalize(q: ArrayLike) -> Floats:
 
 def multiply(p: ArrayLike, q: ArrayLike) -> Floats:
     """The product p q: rotate by q, then by p."""
-    pw, px, py, pz = np.moveaxis(_quaternions(p), -1, 0)
-    qw, qx, qy, qz = np.moveaxis(_quaternions(q), -1, 0)
-    return np.stack(
-        [
-            pw * qw - px * qx - py * qy - pz * qz,
-            pw * qx + px * qw + py * qz - pz * qy,
-            pw * qy - px * qz + py * qw + pz * qx,
-            pw * qz + px * qy - py * qx + pz * qw,
-        ],
-        axis=-1,
-    )
+    p, q = _quaternions(p), _quaternions(q)
+    pw, px, py, pz = (p[..., k] for k in range(4))
+    qw, qx, qy, qz = (q[..., k] for k in range(4))
+    pq = np.empty(np.broadcast(p, q).shape)
+    pq[..., 0] = pw * qw - px * qx - py * qy - pz * qz
+    pq[..., 1] = pw * qx + px * qw + py * qz - pz * qy
+    pq[..., 2] = pw * qy - px * qz + py * qw + pz * qx
+    pq[..., 3] = pw * qz + px * qy - py * qx + pz * qw
+    return pq
 
 
 def inverse(q: ArrayLike) -> Floats:
@@ -90,7 +88,8 @@ def rotate(q: ArrayLike, v: ArrayLike) -> Floats:
 
 def matrix(q: ArrayLike) -> Floats:
     """(..., 3, 3) rotation matrices of unit quaternions."""
-    w, x, y, z = np.moveaxis(_quaternions(q), -1, 0)
+    q = _quaternions(q)
+    w, x, y, z = (q[..., k] for k in range(4))
     rows = [
         [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
         [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],

@@ -13,6 +13,7 @@ import numpy as np
 
 from pliant.core import rotations
 from pliant.core.skeleton import Motion, Skeleton, SkeletonPose
+from pliant.core.topology import Floats
 from pliant.core.validation import whole_number
 from pliant.gallery.skinning import RotationAxis
 
@@ -41,16 +42,14 @@ def stride(
 
 def grounded(pose: SkeletonPose, feet: Sequence[str]) -> SkeletonPose:
     """The pose with its root moved up or down until the lowest of the feet is as low as at rest."""
-    height = _lowest(pose.skeleton.rest_pose(), feet) - _lowest(pose, feet)
-    translations = pose.translations.copy()
-    translations[0, 1] += height
+    skeleton, translations = pose.skeleton, pose.translations.copy()
+    translations[0, 1] += _lowest(skeleton, skeleton.rest_world, feet) - _lowest(skeleton, pose.world(), feet)
     return replace(pose, translations=translations)
 
 
-def _lowest(pose: SkeletonPose, feet: Sequence[str]) -> float:
-    """Height of the lowest of some joints and their bones' ends."""
-    skeleton = pose.skeleton
-    positions, quaternions = pose.world()
+def _lowest(skeleton: Skeleton, world: tuple[Floats, Floats], feet: Sequence[str]) -> float:
+    """Height of the lowest of some joints and their bones' ends, where the joints are in the world."""
+    positions, quaternions = world
     numbers = [skeleton.index(name) for name in feet]
     ends = [positions[j] + rotations.rotate(quaternions[j], skeleton.ends[j]) for j in numbers if j in skeleton.ends]
     return min(float(position[1]) for position in (*positions[numbers], *ends))

@@ -216,12 +216,10 @@ class Panel:
 
     # What each of them works with
 
-    def add_options(
-        self, folder: str, *kinds: type[Options], more: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
-    ) -> dict[str, OptionWidget]:
+    def add_options(self, folder: str, *kinds: type[Options]) -> dict[str, OptionWidget]:
         """A widget for every option of a folder, into the folder of the page that is open."""
         shown = [one for kind in kinds for one in kind.all(folder=folder) if one.table is not None]
-        made = self.widgets.options(shown, self.value_of, self.set_option, more)
+        made = self.widgets.options(shown, self.value_of, self.set_option)
         self._option_widgets += made.values()
         return made
 

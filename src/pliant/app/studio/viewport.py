@@ -176,16 +176,12 @@ class Viewport:
             return node
         return self._keep(name, self._scene.add_glb(name, data, cast_shadow=False))
 
-    def ball(
-        self, name: str, at: Any, radius: float, *, color: RGB = HANDLE_COLOR, opacity: float | None = None
-    ) -> Any:
+    def ball(self, name: str, at: Any, radius: float, *, color: RGB = HANDLE_COLOR) -> Any:
         """A ball of a radius of the world; move it by `move`."""
-        return self._keep(
-            name,
-            self._scene.add_icosphere(
-                name, radius=radius / self.half, color=color, opacity=opacity, position=self.shown(at), subdivisions=3
-            ),
+        made = self._scene.add_icosphere(
+            name, radius=radius / self.half, color=color, position=self.shown(at), subdivisions=3
         )
+        return self._keep(name, made)
 
     def lines(self, name: str, segments: Any, *, color: RGB = CAGE_COLOR, width: float = 2.0) -> Any:
         """Segments (k, 2, 3), so many pixels wide; for others of the same colour, call it again with the same name."""
