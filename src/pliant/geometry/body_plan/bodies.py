@@ -29,6 +29,7 @@ from pliant.geometry.body_plan.front import ALIKE, foot_score, front_scores
 from pliant.geometry.body_plan.limbs import (
     Anatomy,
     Limb,
+    LimbKey,
     Pair,
     anatomy,
     find_pairs,
@@ -86,6 +87,8 @@ class OrientedBody:
     """What decided, as text"""
     alike: bool = False
     """Whether it is mirrored front to back too, so that either may be the front."""
+    ended: frozenset[LimbKey] | None = None
+    """Limbs that end in a foot or a hand, where that is known"""
 
     @property
     def uneven(self) -> tuple[str, float] | None:

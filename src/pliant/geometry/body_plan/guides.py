@@ -31,6 +31,8 @@ HAND = 0.33
 NEAR_JOINT = 0.06
 """Distance of two joints, over the limb's length, up to which they are one."""
 
+ExpectedJoints = tuple[tuple[float, ...], bool]
+"""Shares of a limb's length up to its inner joints, and whether the last of them begins a foot or a hand."""
 Between = tuple[int, int, float]
 """Two nodes, and how far from the one to the other."""
 
@@ -73,8 +75,8 @@ class Chain:
 
 def expected_joints(
     source: OrientedBody, one: Limb, target: OrientedBody, curve: Floats, ankle: float
-) -> tuple[float, ...] | None:
-    """Shares at which the inner joints of a target's limb are expected, whose curve is known, from the source's limb.
+) -> ExpectedJoints | None:
+    """Of a target's limb, whose curve is known, from the source's limb.
 
     ankle: the share at which its foot begins. Without one, the end of a leg is as high above the ground, over the hip,
     as the source's.
@@ -82,8 +84,8 @@ def expected_joints(
     if one.role not in ("leg", "arm"):
         return None
     chain = chain_of(source, one)
-    if chain.end >= 1:
-        return chain.inner or None
+    if chain.end >= 1 and ankle >= 1:
+        return (chain.inner, False) if chain.inner else None
     end = chain.end if ankle >= 1 else ankle
     if one.role == "leg" and ankle >= 1:
         there = source.tree.locations[[chain.nodes[0], chain.end_node]] @ source.frame[1] - source.ground
@@ -91,7 +93,7 @@ def expected_joints(
         steps = polyline_lengths(curve)
         low = np.flatnonzero(heights <= float(there[1] / max(float(there[0]), 1e-300)) * heights[0])
         end = float(np.clip(steps[low[0]] / steps[-1] if len(low) else 1.0, 0.6, 0.95))
-    return (*(share * end / chain.end for share in chain.inner), end)
+    return (*(share * end / chain.end for share in chain.inner), end), True
 
 
 def chain_of(body: OrientedBody, limb: Limb) -> Chain:
@@ -146,11 +148,13 @@ def _is_hip(beside: Floats, lengths: Floats, k: int) -> bool:
 def _end(body: OrientedBody, limb: Limb, nodes: Sequence[int], shares: Floats) -> float:
     """The share at which a leg's foot or an arm's hand begins; 1 without one."""
     tree, inner = body.tree, range(2, len(nodes) - 1)
+    if body.ended is not None:
+        return float(shares[-2]) if limb.key in body.ended else 1.0
     if limb.role == "leg":
         heights = tree.locations[list(nodes)] @ body.frame[1] - body.ground
         standing = heights[0] > 0.5 * np.linalg.norm(limb.reach)
         low = heights <= ANKLE * heights[0] if standing else np.ones(len(nodes), dtype=bool)
-        found = [k for k in inner if is_foot(tree.names[nodes[k]]) and (heights[k] <= 0.4 * heights[0] or not standing)]
+        found = [k for k in inner if is_foot(tree.names[nodes[k]]) and (heights[k] <= 0.3 * heights[0] or not standing)]
         found += [k for k in range(1, len(nodes) - 1) if standing and low[k:].all()]
         return float(shares[min(found)]) if found else 1.0
     if limb.role == "arm":

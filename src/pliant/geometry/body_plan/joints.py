@@ -12,7 +12,7 @@ legs bend, and straight legs have knees where they are expected.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -22,7 +22,8 @@ from pliant.core.skeleton import Skeleton
 from pliant.core.topology import Floats
 from pliant.geometry.axes import SignedAxis
 from pliant.geometry.body_plan.bodies import FOOT_SAMPLES, OrientedBody, shape_body
-from pliant.geometry.body_plan.limbs import Anatomy, Limb
+from pliant.geometry.body_plan.guides import ExpectedJoints
+from pliant.geometry.body_plan.limbs import Anatomy, Limb, LimbKey
 from pliant.geometry.body_plan.symmetry import surface_samples
 from pliant.geometry.body_plan.tree import point_along, polyline_lengths, skeleton_tree
 
@@ -58,8 +59,6 @@ USUAL_SHARES = (0.45, 0.85)
 UPRIGHT, LEAST_CERTAINTY = 0.95, 0.3
 """Largest coordinate of an upright direction that is not given: y or z, not one of the others; and the certainty of the
 front, at least."""
-LimbKey = tuple[str, int, int]
-"""A limb's role, side and order."""
 
 
 def limb_curve(body: OrientedBody, limb: Limb) -> Floats:
@@ -142,12 +141,25 @@ def divided(curve: Floats, width: float, expected: Sequence[float]) -> list[floa
     return [0.0, *(float(shares[k]) for k in chosen[:0:-1]), 1.0]
 
 
-def with_foot(body: OrientedBody, limb: Limb, curve: Floats, samples: Floats) -> tuple[Floats, float]:
-    """(k, 3) a leg's curve that ends in the toes, and the share of its length up to the ankle; 1 where it has no foot.
+@dataclass(frozen=True, eq=False)
+class Foot:
+    """Of a shape's leg."""
+
+    ankle: float
+    """Length of the leg's curve up to it"""
+    toes: Floats
+    """(3,)"""
+    reach: float
+    """How far the toes are ahead of the ankle, over the leg's length"""
+
+
+def find_foot(body: OrientedBody, limb: Limb, samples: Floats) -> Foot | None:
+    """The foot of a leg; None where nothing is below its end.
 
     samples: (n, 3) of the surface. The foot is what is low and near the leg's end; the toes are its front end, along
     its longest direction; the ankle is where the leg is lowest and farthest back.
     """
+    curve = limb_curve(body, limb)
     up, forward = body.frame[1], body.frame[2]
     length = float(polyline_lengths(curve)[-1])
     heights = samples @ up - body.ground
@@ -158,8 +170,8 @@ def with_foot(body: OrientedBody, limb: Limb, curve: Floats, samples: Floats) ->
     for other in others:  # the other foot's
         near &= np.linalg.norm(flat - end, axis=1) < np.linalg.norm(flat - other, axis=1)
     sole = flat[near]
-    if limb.role != "leg" or len(sole) < FEWEST_SOLE or float(curve[-1] @ up) - body.ground > FOOT_REACH * length:
-        return curve, 1.0
+    if len(sole) < FEWEST_SOLE or float(curve[-1] @ up) - body.ground > FOOT_REACH * length:
+        return None
     along = np.linalg.eigh((sole - sole.mean(axis=0)).T @ (sole - sole.mean(axis=0)))[1][:, -1]
     along = along * (1.0 if along @ forward > 0 else -1.0)
     axes = np.stack([along, np.cross(up, along)])  # of the foot, not of the world
@@ -174,12 +186,9 @@ def with_foot(body: OrientedBody, limb: Limb, curve: Floats, samples: Floats) ->
     share = np.exp((low.min() - low) / (ANKLE_SPREAD * length))
     reached = float(share @ steps / share.sum())
     ankle = point_along(curve, reached)
-    if along @ forward < 0.5 or (toes - ankle) @ along < FOOT_LENGTH * length:
-        return curve, 1.0
     height = body.ground + min(TOE_HEIGHT * (float(ankle @ up) - body.ground), LARGEST_TOE_HEIGHT * length)
-    whole = np.concatenate([curve[polyline_lengths(curve) < reached], [ankle, toes + height * up]])
-    steps = polyline_lengths(whole)
-    return whole, float(steps[-2] / steps[-1])
+    ahead = float((toes - ankle) @ along / length) if along @ forward >= 0.5 else 0.0
+    return Foot(reached, toes + height * up, ahead)
 
 
 def body_skeleton(shape: Shape, up: SignedAxis | None = None) -> tuple[Skeleton, OrientedBody] | None:
@@ -199,26 +208,30 @@ def body_skeleton(shape: Shape, up: SignedAxis | None = None) -> tuple[Skeleton,
 
 
 def jointed(
-    body: OrientedBody, expected: Mapping[LimbKey, Sequence[float]] | None = None, samples: Floats | None = None
+    body: OrientedBody, expected: Mapping[LimbKey, ExpectedJoints] | None = None, samples: Floats | None = None
 ) -> tuple[Skeleton, OrientedBody]:
     """The skeleton of a shape's body, and the body with the skeleton's tree.
 
-    expected: by limb, the inner joints' shares of its length; even ones where none are given. samples: (n, 3) of the
+    expected: by limb, its inner joints; even ones where none are given. samples: (n, 3) of the
     surface, by which feet are found.
     """
     build = _Build()
     spine = spine_curve(body)
     stations, trunk = _trunk(build, body, spine)
     chains: dict[LimbKey, list[int]] = {}
-    ends: dict[int, Floats] = {}
+    tips: dict[int, Floats] = {}
+    ended: set[LimbKey] = set()
     for limb in body.anatomy.limbs:
         curve, ankle = leg_curve(body, limb, samples)
         count = bone_count(body, limb)
         even = tuple((np.arange(1, count) / count).tolist())
         usual = USUAL_SHARES if count == 3 and body.anatomy.legs == 2 and limb.role in JOINT_NAMES else even
+        ends = limb.role in JOINT_NAMES and (ankle < 1 or usual is USUAL_SHARES)
         if ankle < 1:
             usual = tuple(share * ankle / usual[-1] for share in usual)
-        inner = (expected or {}).get(limb.key, usual) if count > 1 else ()
+        inner, ends = (expected or {}).get(limb.key, (usual, ends)) if count > 1 else ((), False)
+        if ends:
+            ended.add(limb.key)
         shares = divided(curve, limb_width(body, limb), inner)
         length = float(polyline_lengths(curve)[-1])
         points = [point_along(curve, share * length) for share in shares]
@@ -228,18 +241,29 @@ def jointed(
         chain = [parent]
         for name, point in zip(names, points, strict=False):
             chain.append(build.add(name, chain[-1], point))
-        ends[chain[-1]] = points[-1] - points[-2]
+        tips[chain[-1]] = points[-1] - points[-2]
         chains[limb.key] = chain
-    skeleton = replace(build.skeleton(), ends=ends)
-    return skeleton, _with_tree(body, skeleton, trunk, chains)
+    skeleton = replace(build.skeleton(), ends=tips)
+    return skeleton, replace(_with_tree(body, skeleton, trunk, chains), ended=frozenset(ended))
 
 
 def leg_curve(body: OrientedBody, limb: Limb, samples: Floats | None) -> tuple[Floats, float]:
-    """(k, 3) a limb's curve, a leg's with its foot; and the share of its length up to that, or 1."""
+    """(k, 3) a limb's curve, a leg's up to its toes; and the share of its length up to the ankle, 1 without a foot.
+
+    Both legs of a pair have feet, or none has.
+    """
     curve = limb_curve(body, limb)
     if samples is None or limb.role != "leg" or is_stump(body, limb):
         return curve, 1.0
-    return with_foot(body, limb, curve, samples)
+    pair = [leg for leg in body.anatomy.limbs if (leg.role, leg.order) == (limb.role, limb.order)]
+    feet = {leg.key: foot for leg in pair if (foot := find_foot(body, leg, samples)) is not None}
+    if len(feet) < len(pair) or np.mean([foot.reach for foot in feet.values()]) < FOOT_LENGTH:
+        return curve, 1.0
+    foot = feet[limb.key]
+    shin = curve[polyline_lengths(curve) < foot.ankle]
+    whole = np.concatenate([shin, [point_along(curve, foot.ankle), foot.toes]])
+    steps = polyline_lengths(whole)
+    return whole, float(steps[-2] / steps[-1])
 
 
 class _Build:

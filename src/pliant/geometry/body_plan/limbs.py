@@ -43,6 +43,10 @@ FLAT = 0.5
 """Thickness over breadth of a pair, in the mean, below which it is wings or fins."""
 
 
+LimbKey = tuple[str, int, int]
+"""A limb's role, side and order."""
+
+
 @dataclass(frozen=True, eq=False)
 class Limb:
     """From where it leaves the trunk to its tip."""
@@ -58,7 +62,7 @@ class Limb:
     """Of its pair, from the rear or the hips on."""
 
     @property
-    def key(self) -> tuple[Role, int, int]:
+    def key(self) -> LimbKey:
         """What it is."""
         return self.role, self.side, self.order
 

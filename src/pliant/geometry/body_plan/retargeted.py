@@ -18,8 +18,9 @@ from pliant.geometry.body_plan.clearance import with_clearance
 from pliant.geometry.body_plan.contacts import Contacts
 from pliant.geometry.body_plan.following import Follower, skeleton_motion
 from pliant.geometry.body_plan.grounding import RigidSkin, grounded
-from pliant.geometry.body_plan.guides import expected_joints
-from pliant.geometry.body_plan.joints import LimbKey, jointed, leg_curve
+from pliant.geometry.body_plan.guides import ExpectedJoints, expected_joints
+from pliant.geometry.body_plan.joints import jointed, leg_curve
+from pliant.geometry.body_plan.limbs import LimbKey
 from pliant.geometry.body_plan.matching import LimbMatch, check_match, check_planted, match_limbs
 from pliant.geometry.body_plan.moving import MovingBody, moving_shape, moving_skeleton
 from pliant.geometry.body_plan.names import OVERLAYS
@@ -131,11 +132,11 @@ def onto_shape(source: MovingBody, shape: Shape, hints: Hints, *, planted: bool 
     if planted and not hints.map:
         check_planted(source, match)
     samples = surface_samples(shape, FOOT_SAMPLES)
-    expected: dict[LimbKey, tuple[float, ...]] = {}
+    expected: dict[LimbKey, ExpectedJoints] = {}
     for one, other in match.pairs:
-        shares = expected_joints(source.body, one, seen, *leg_curve(seen, other, samples))
-        if shares is not None:
-            expected[other.key] = shares
+        joints = expected_joints(source.body, one, seen, *leg_curve(seen, other, samples))
+        if joints is not None:
+            expected[other.key] = joints
     skeleton, body = jointed(seen, expected, samples)
     return _retargeted(source, skeleton, body, seen, _of_body(match, body), shape.points)
 
