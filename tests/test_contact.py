@@ -60,9 +60,9 @@ def test_forces_are_those_that_the_clamped_equation_asks_for(count, bounded):
         low = -RNG.random(count) if bounded else np.zeros(count)
         high = RNG.random(count) if bounded else np.full(count, np.inf)
         rows = rows_of(count, low, high)
-        force = bounded_forces(
-            Answers(rows, Compliance(lambda vertices, S=S: S[:, vertices], count)), ahead, ahead > 0.5
-        )
+        answers = Answers(rows, Compliance(lambda vertices, S=S: S[:, vertices], count))
+        force, found = bounded_forces(answers, ahead, ahead > 0.5)
+        assert found
         wish = np.clip(rows.rho * (ahead - S @ force), low, high)
         assert np.allclose(force, wish, atol=1e-6 * max(1, np.abs(force).max()))
 
@@ -350,6 +350,14 @@ def test_a_shape_that_crosses_itself_at_first_comes_free_and_then_stays_so():
     assert len(tree.moved(rig.solve(weights[-1]).points).crossings()) > 0
     assert all(pose.converged for pose in poses[4:])
     assert np.abs(poses[0].points - rig.solve(weights[0]).points).max() < 1e-3 * rig.shapes.base.diagonal
+
+
+def test_a_hand_that_closes_on_a_rod_converges_though_most_points_on_its_faces_are_near():
+    hand = gallery.hand(1200)
+    rig = Blendshapes([hand.named("open"), hand.named("fist")])
+    t = np.linspace(0, 1, 10)[:8]
+    rod = Cylinder((-0.08, 0.105, 0.032), (0.10, 0.105, 0.032), 0.016)
+    assert all(pose.converged for pose in rig.poses(np.stack([1 - t, t], axis=1), obstacles=[rod]))
 
 
 # What cannot be
