@@ -16,7 +16,7 @@ from pliant.contact.forces import Answers, Compliance, Rows, bounded_forces
 from pliant.contact.inverse_hessian import InverseHessian
 from pliant.contact.response import minimise
 from pliant.contact.solver import ContactSolver
-from pliant.contact.steps import LocalContactsStep
+from pliant.contact.steps import Guess, LocalContactsStep, contact_step
 from pliant.contact.watched_rows import MAX_PENETRATION, ObstacleContacts, SurfaceWatch
 from pliant.core.errors import PliantWarning
 from pliant.core.normals import unit
@@ -65,6 +65,18 @@ def test_forces_are_those_that_the_clamped_equation_asks_for(count, bounded):
         assert found
         wish = np.clip(rows.rho * (ahead - S @ force), low, high)
         assert np.allclose(force, wish, atol=1e-6 * max(1, np.abs(force).max()))
+
+
+def test_a_step_leads_downhill_though_the_free_one_is_too_long():
+    """A vertex that is drawn far into an obstacle, by much more than the contact's share of a short step."""
+    count, rows = 1, rows_of(1, np.zeros(1), np.full(1, np.inf))
+    rows = replace(rows, violation=np.full(1, 0.05), rho=np.full(1, 300.0))
+    body = SimpleNamespace(
+        solve=lambda forces: forces, compliance=Compliance(lambda vertices: np.eye(count)[:, vertices], count)
+    )
+    gradient = np.array([[0.0, 0, 10]])
+    move = contact_step(body, gradient, gradient, InverseHessian(), rows, Guess(), 0.05)
+    assert move.promised(gradient) < 0
 
 
 @pytest.mark.parametrize("friction", [0.0, 0.3, 0.8])
@@ -350,6 +362,16 @@ def test_a_shape_that_crosses_itself_at_first_comes_free_and_then_stays_so():
     assert len(tree.moved(rig.solve(weights[-1]).points).crossings()) > 0
     assert all(pose.converged for pose in poses[4:])
     assert np.abs(poses[0].points - rig.solve(weights[0]).points).max() < 1e-3 * rig.shapes.base.diagonal
+
+
+@pytest.mark.parametrize(("radius", "tilt"), [(0.2, 0.3), (0.45, 0.8)])
+def test_the_rim_of_a_cylinder_does_not_go_in_between_vertices(bar, radius, tilt):
+    """It is driven deep into the bar in a single frame."""
+    end = np.array([0.05, 0.95, 0.03])
+    cylinder = Cylinder(end, end + 1.5 * unit(np.array([[np.sin(tilt), np.cos(tilt), 0.2]]))[0], radius)
+    pose = list(bar.poses([[1.0, 0]] * 2, obstacles=[moving(cylinder, (0, 0, 0), (0, -1.3, 0))], friction=0.4))[-1]
+    assert pose.converged, pose.message
+    assert pose.contacts
 
 
 def test_a_hand_that_closes_on_a_rod_converges_though_most_points_on_its_faces_are_near():

@@ -32,7 +32,7 @@ from pliant.contact.mesh_obstacle import MeshObstacle
 from pliant.contact.obstacles import MovingObstacle, Obstacle
 from pliant.contact.response import MAX_MEETINGS, ContactMinimum, minimise, settle
 from pliant.contact.self_contact import SelfContact
-from pliant.contact.solids import Box
+from pliant.contact.solids import Box, Cylinder
 from pliant.contact.state import ContactState
 from pliant.contact.steps import LocalContactsStep, deflected
 from pliant.contact.swept import THIN_WATCH_DISTANCE, SweptContacts, SweptObstacle
@@ -267,7 +267,7 @@ class ContactSolver:
         rho, goal = _hardness(body), body.constrained(body.free + before.displacement)
         placed = [path(0.0) for path in paths]
         if not isinstance(body.compliance, LocalCompliance):
-            self._sweep(x, placed, nears)
+            self._sweep(x, goal, placed, nears)
         steps = self._strides(x, goal - x, placed, nears)
         if steps == 1 and self.self_contact is None:
             goal = body.constrained(goal + (number - last) * before.drift)
@@ -313,18 +313,32 @@ class ContactSolver:
                 far *= 1.3
         return None if best is None else lambda share: obstacle.moved(IDENTITY, (1 - share) * best)
 
-    def _sweep(self, x: Floats, placed: Sequence[Obstacle], nears: Sequence[ObstacleContacts]) -> None:
-        """Let what has edges, or is thin, be met by its triangles, where nothing of it is in the body at x."""
-        if not any(self.is_sharp(obstacle) for obstacle in placed):
+    def _sweep(self, x: Floats, goal: Floats, placed: Sequence[Obstacle], nears: Sequence[ObstacleContacts]) -> None:
+        """Let what has edges, or is thin, be met by its triangles, where nothing of it is in the body at x.
+
+        Of cylinders, that is where the body may come near their rims on the way to `goal` (n, 3).
+        """
+        sharp = [
+            self.is_sharp(obstacle) or (isinstance(obstacle, Cylinder) and self._nears_rim(x, goal, obstacle, near))
+            for obstacle, near in zip(placed, nears, strict=True)
+        ]
+        if not any(sharp):
             return
         surface = np.ascontiguousarray(x[: self.surface])
         if self._swept is None:
             kept, edge = self.watch.thickness, THIN_EDGES * self.watch.longest_edge
             body = CollisionSurface(self.watch.triangles, surface, THIN_WATCH_DISTANCE * kept)
             self._swept = [SweptObstacle(body, o, kept, o.thickness < edge) for o in placed]
-        for obstacle, near, swept in zip(placed, nears, self._swept, strict=True):
-            if self.is_sharp(obstacle) and not self.watch.crosses(x, obstacle):
+        for obstacle, near, swept, edged in zip(placed, nears, self._swept, sharp, strict=True):
+            if edged and not self.watch.crosses(x, obstacle):
                 near.swept = SweptContacts(swept, swept.points(obstacle))
+
+    def _nears_rim(self, x: Floats, goal: Floats, cylinder: Cylinder, near: ObstacleContacts) -> bool:
+        """Whether faces of the body may meet a cylinder's rim on the way to a frame."""
+        points = x[: self.surface]
+        away = np.linalg.norm((goal - x)[: self.surface], axis=1)
+        away += np.linalg.norm(cylinder.carried(points, near.obstacle) - points, axis=1)
+        return bool((cylinder.rim_distance(points) < away + self.watch.longest_edge).any())
 
     def is_sharp(self, obstacle: Obstacle) -> bool:
         """Whether an obstacle is met by its triangles, as it has edges or is thin."""

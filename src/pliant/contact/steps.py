@@ -96,11 +96,15 @@ def contact_step(
         guess = replace(guess, answer=_corrected(model, body.solve(push), push))
     share = min(1.0, farthest / max(longest(free if guess.answer is None else free + guess.answer), 1e-300))
     move = _step_of(body, model, rows, free, share, guess, gradient)
-    if share < 1 and longest(move.step()) < 0.5 * farthest:  # contacts hold it back, with forces that are too small
-        more = Guess(move.pushing, move.forces / share, (move.step() - move.d) / share)
-        whole = _step_of(body, model, rows, free, 1.0, more, gradient)
-        return whole if longest(whole.step()) <= farthest else move
-    return move
+    if share == 1:
+        return move
+    # Contacts, with forces that are too small, may hold it back, or push farther than the energy allows.
+    uphill = move.promised(gradient) >= 0
+    if not uphill and longest(move.step()) >= 0.5 * farthest:
+        return move
+    more = Guess(move.pushing, move.forces / share, (move.step() - move.d) / share)
+    whole = _step_of(body, model, rows, free, 1.0, more, gradient)
+    return whole if uphill or longest(whole.step()) <= farthest else move
 
 
 def _step_of(
