@@ -364,6 +364,19 @@ def test_a_shape_that_crosses_itself_at_first_comes_free_and_then_stays_so():
     assert np.abs(poses[0].points - rig.solve(weights[0]).points).max() < 1e-3 * rig.shapes.base.diagonal
 
 
+def test_friction_settles_where_several_rows_at_one_place_may_push():
+    """A plate that turns a little on an animal: which of its edges push would decide what friction holds."""
+    animal = gallery.animal(600)
+    rig = Blendshapes([animal.named("gallop 6"), animal.named("gallop 2")])
+    plate = Box((0, 0, 0), (0.01042, 1.247, 1.8707), (-0.29681, 0.62, 0.65976, 0.30366))
+    there = (0.38028, 1.25163, -0.95966), (0.99271, 0.10771, -0.02648, 0.04712)
+    keys = [(0, (1.66112, 1.36031, -0.93948), STILL), (2, (0.37871, 1.30023, -0.98141), STILL), (3, *there)]
+    t = 0.0246 * np.arange(4)
+    poses = list(rig.poses(np.stack([1 - t, t], axis=1), obstacles=[MovingObstacle(plate, keys)], friction=0.387))
+    assert all(pose.converged for pose in poses), [pose.message for pose in poses]
+    assert poses[-1].iterations < 200
+
+
 @pytest.mark.parametrize(("radius", "tilt"), [(0.2, 0.3), (0.45, 0.8)])
 def test_the_rim_of_a_cylinder_does_not_go_in_between_vertices(bar, radius, tilt):
     """It is driven deep into the bar in a single frame."""

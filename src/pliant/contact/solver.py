@@ -62,6 +62,10 @@ THIN_EDGES = 1.0
 MAX_CONTACT_ROUNDS = 16
 MAX_BOOST = 1e4
 """Of the stiffness of contacts, where they are too soft."""
+FRICTION_ROUND_ITERATIONS = 20
+"""Of a round with friction, at most: which of several rows at one place push may decide whether friction holds it, and
+only after a round does it hold at all of them.
+"""
 MAX_FRICTION_ROUNDS = 6
 """Rounds, at most, that are only for points which press without friction."""
 MAX_FRAME_SECONDS = 20.0
@@ -531,6 +535,7 @@ class ContactFrame:
                     body, body.compliance, watched, x, farthest=solver._stride, deadline=until, iterations=most
                 )
             else:
+                most = min(most, FRICTION_ROUND_ITERATIONS) if solver.friction else most
                 found = minimise(
                     body, watched.rows, x, model, pressed=None if before is None else before.pressed, push=push,
                     farthest=solver._stride, meet=watched.meet if watched.meets else None,
@@ -549,7 +554,8 @@ class ContactFrame:
             settled = clear and solver._hold(body, x, nears, pressing) and solver._obeys_coulomb(pressing)
             unheld += clear and not settled
             soft = found.blocked and not found.converged and boost < MAX_BOOST
-            if (settled and not soft) or unheld > MAX_FRICTION_ROUNDS or thread_time() > self._deadline:
+            more = soft or (found.iterations == most and steps < iterations and not found.converged)
+            if (settled and not more) or unheld > MAX_FRICTION_ROUNDS or thread_time() > self._deadline:
                 break
             if soft or (depth > MAX_PENETRATION * diagonal and not new):
                 boost = min(10 * boost, MAX_BOOST)
