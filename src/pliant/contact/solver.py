@@ -552,9 +552,9 @@ class ContactFrame:
             # Friction takes hold where the body comes to rest, not of what is still on its way out of an obstacle.
             pressing = watched.by_obstacle(x, found.forces)
             settled = clear and solver._hold(body, x, nears, pressing) and solver._obeys_coulomb(pressing)
-            unheld += clear and not settled
             soft = found.blocked and not found.converged and boost < MAX_BOOST
-            more = soft or (found.iterations == most and steps < iterations and not found.converged)
+            unfinished = found.iterations == most and steps < iterations and not found.converged
+            unheld, more = unheld + (clear and not settled and not unfinished), soft or unfinished
             if (settled and not more) or unheld > MAX_FRICTION_ROUNDS or thread_time() > self._deadline:
                 break
             if soft or (depth > MAX_PENETRATION * diagonal and not new):
