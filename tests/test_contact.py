@@ -9,7 +9,16 @@ import pytest
 from scipy.optimize import nnls
 
 from pliant import Blendshapes, InputError, Pull, Shapes, gallery
-from pliant.contact import Box, Capsule, Cylinder, HalfSpace, MovingObstacle, Sphere, solver as contact_solver
+from pliant.contact import (
+    Box,
+    Capsule,
+    Cylinder,
+    HalfSpace,
+    MeshObstacle,
+    MovingObstacle,
+    Sphere,
+    solver as contact_solver,
+)
 from pliant.contact.constraints import Anchors, SurfaceSamples, face_samples, friction_rows, pierced_edges
 from pliant.contact.coulomb import coulomb_forces, swept_coulomb_forces
 from pliant.contact.forces import Answers, Compliance, Rows, bounded_forces
@@ -21,6 +30,7 @@ from pliant.contact.watched_rows import MAX_PENETRATION, ObstacleContacts, Surfa
 from pliant.core.errors import PliantWarning
 from pliant.core.normals import unit
 from pliant.core.rotations import from_axis_angle
+from pliant.core.shapes import Mesh
 from pliant.engines.simulate.contacts import HeldLayer
 from pliant.geometry.spatial import SurfaceTree
 from pliant.native import kernels
@@ -375,6 +385,24 @@ def test_friction_settles_where_several_rows_at_one_place_may_push():
     poses = list(rig.poses(np.stack([1 - t, t], axis=1), obstacles=[MovingObstacle(plate, keys)], friction=0.387))
     assert all(pose.converged for pose in poses), [pose.message for pose in poses]
     assert poses[-1].iterations < 200
+
+
+def test_a_vertex_in_the_hollow_between_two_spikes_settles():
+    """An octahedron with a spike on each side, which is driven into the end of a bar and turned."""
+    points = [[0.2127, 0.197, 0.223], [0.2959, -0.1106, -0.1844], [-0.0319, 0.2876, -0.2237],
+              [-0.2127, -0.197, -0.223], [-0.2959, 0.1106, 0.1844], [0.0319, -0.2876, 0.2237],
+              [-0.0432, 0.0168, 0.5315], [-0.5233, -0.4106, 0.2032], [0.5095, -0.1897, 0.2472],
+              [0.1598, -0.8269, -0.2553], [-0.7139, 0.2659, -0.3464], [-0.1751, 0.9059, 0.2797],
+              [0.0618, -0.0241, -0.7611], [0.3933, 0.3086, -0.1527]]  # fmt: skip
+    spikes = {6: (4, 5, 0), 7: (5, 4, 3), 8: (5, 1, 0), 9: (1, 5, 3), 10: (4, 2, 3), 11: (2, 4, 0), 12: (2, 1, 3),
+              13: (1, 2, 0)}  # fmt: skip
+    faces = [[tip, of[k], of[(k + 1) % 3]] for tip, of in spikes.items() for k in range(3)]
+    turned = (2.0984, 0.4266, -0.3673), (0.9801, -0.1216, 0.0126, 0.1565)
+    keys = [(0, (3.0767, 0.2521, -0.2387), STILL), (2, (2.087, 0.3438, -0.3243), STILL), (3, *turned)]
+    star = MovingObstacle(MeshObstacle(Mesh(np.array(points), np.array(faces))), keys)
+    rig, t = Blendshapes(pair(gallery.bar(500), "straight", "bent 90")), 0.018 * np.arange(4)
+    poses = list(rig.poses(np.stack([1 - t, t], axis=1), obstacles=[star]))
+    assert all(pose.converged for pose in poses), [pose.message for pose in poses]
 
 
 @pytest.mark.parametrize(("radius", "tilt"), [(0.2, 0.3), (0.45, 0.8)])

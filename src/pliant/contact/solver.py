@@ -25,7 +25,7 @@ import numpy as np
 
 from pliant.contact.body import ContactBody
 from pliant.contact.collision_pairs import CollisionSurface
-from pliant.contact.constraints import Anchors, SurfaceSamples, passed_through
+from pliant.contact.constraints import Anchors, SurfaceSamples, longest_edges, passed_through
 from pliant.contact.forces import LocalCompliance, Rows
 from pliant.contact.inverse_hessian import InverseHessian
 from pliant.contact.mesh_obstacle import MeshObstacle
@@ -59,6 +59,10 @@ next one is where these meet.
 """
 THIN_EDGES = 1.0
 """Thickness of an obstacle, over the longest edge of the body, up to which it has no inside to speak of."""
+COARSE_EDGES = 3.0
+"""Edges of an obstacle's triangles, over the distance watched, from which pairs alone keep a body off it: they are few
+then, and tell both sides of a hollow, where signed distances have a kink.
+"""
 MAX_CONTACT_ROUNDS = 16
 MAX_BOOST = 1e4
 """Of the stiffness of contacts, where they are too soft."""
@@ -332,10 +336,18 @@ class ContactSolver:
         if self._swept is None:
             kept, edge = self.watch.thickness, THIN_EDGES * self.watch.longest_edge
             body = CollisionSurface(self.watch.triangles, surface, THIN_WATCH_DISTANCE * kept)
-            self._swept = [SweptObstacle(body, o, kept, o.thickness < edge) for o in placed]
+            alone = [self._is_coarse(o) or o.thickness < edge for o in placed]
+            self._swept = [SweptObstacle(body, *each) for each in zip(placed, [kept] * len(placed), alone, strict=True)]
         for obstacle, near, swept, edged in zip(placed, nears, self._swept, sharp, strict=True):
             if edged and not self.watch.crosses(x, obstacle):
                 near.swept = SweptContacts(swept, swept.points(obstacle))
+
+    def _is_coarse(self, obstacle: Obstacle) -> bool:
+        """Whether few triangles of a mesh are near a vertex."""
+        if not isinstance(obstacle, MeshObstacle):
+            return False
+        edges = longest_edges(obstacle.surface.points, obstacle.surface.triangles)
+        return bool(edges.mean() > COARSE_EDGES * THIN_WATCH_DISTANCE * self.watch.thickness)
 
     def _nears_rim(self, x: Floats, goal: Floats, cylinder: Cylinder, near: ObstacleContacts) -> bool:
         """Whether faces of the body may meet a cylinder's rim on the way to a frame."""
