@@ -7,6 +7,7 @@ import pytest
 
 from pliant import rotations
 from pliant.contact.collision_pairs import CollisionSurface, clearances
+from pliant.contact.solids import Box
 from pliant.core.shapes import bounding_diagonal
 from self_contact_shapes import all_crossings, bars, bumpy, closest_on_triangles, fist, joined, plates, soup
 from surfaces import sphere
@@ -116,3 +117,17 @@ def test_clearances_change_as_their_directions_say():
     rate = np.einsum("mk,mkd,md->m", weights, (moved - points)[pairs[:, :4]], direction)
     straight = np.abs(direction[:, 2]) > 0.999
     np.testing.assert_allclose((clearances(moved, pairs)[0] - distance)[straight], rate[straight], atol=1e-6)
+
+
+@pytest.mark.parametrize("creases", [False, True])
+def test_of_a_surface_with_creases_only_edges_that_stand_out_meet(creases):
+    """A cube over another, turned a little: of the sides' diagonals no edge stands out, nor of what is inside out."""
+    cube = Box((0, 0, 0), (1, 1, 1)).surface
+    above = np.ascontiguousarray(cube.points @ rotations.matrix(rotations.from_axis_angle([0, 1, 0], 0.3)).T)
+    body = surface(cube.triangles, cube.points)
+    for faces, most in ((cube.triangles, 1.1), (cube.triangles[:, ::-1], 0.1)):
+        other = CollisionSurface(faces, cube.points, NEAR, creases=creases)
+        found = body.sweep(above + np.array([0, 1.02, 0]), other=(other, cube.points, cube.points)).pairs
+        ends = found[found[:, 4] == 0, 2:4] - len(cube.points)
+        lengths = np.linalg.norm(np.diff(cube.points[ends], axis=1)[:, 0], axis=1)
+        assert lengths.max(initial=0.0) < most if creases else lengths.max() > 1.4

@@ -9,18 +9,28 @@ import pytest
 from scipy.optimize import nnls
 
 from pliant import Blendshapes, InputError, Pull, Shapes, gallery
-from pliant.contact import Box, Capsule, Cylinder, HalfSpace, MovingObstacle, Sphere, solver as contact_solver
+from pliant.contact import (
+    Box,
+    Capsule,
+    Cylinder,
+    HalfSpace,
+    MeshObstacle,
+    MovingObstacle,
+    Sphere,
+    solver as contact_solver,
+)
 from pliant.contact.constraints import Anchors, SurfaceSamples, face_samples, friction_rows, pierced_edges
 from pliant.contact.coulomb import coulomb_forces, swept_coulomb_forces
 from pliant.contact.forces import Answers, Compliance, Rows, bounded_forces
 from pliant.contact.inverse_hessian import InverseHessian
 from pliant.contact.response import minimise
 from pliant.contact.solver import ContactSolver
-from pliant.contact.steps import LocalContactsStep
+from pliant.contact.steps import Guess, LocalContactsStep, contact_step
 from pliant.contact.watched_rows import MAX_PENETRATION, ObstacleContacts, SurfaceWatch
 from pliant.core.errors import PliantWarning
 from pliant.core.normals import unit
 from pliant.core.rotations import from_axis_angle
+from pliant.core.shapes import Mesh
 from pliant.engines.simulate.contacts import HeldLayer
 from pliant.geometry.spatial import SurfaceTree
 from pliant.native import kernels
@@ -60,11 +70,23 @@ def test_forces_are_those_that_the_clamped_equation_asks_for(count, bounded):
         low = -RNG.random(count) if bounded else np.zeros(count)
         high = RNG.random(count) if bounded else np.full(count, np.inf)
         rows = rows_of(count, low, high)
-        force = bounded_forces(
-            Answers(rows, Compliance(lambda vertices, S=S: S[:, vertices], count)), ahead, ahead > 0.5
-        )
+        answers = Answers(rows, Compliance(lambda vertices, S=S: S[:, vertices], count))
+        force, found = bounded_forces(answers, ahead, ahead > 0.5)
+        assert found
         wish = np.clip(rows.rho * (ahead - S @ force), low, high)
         assert np.allclose(force, wish, atol=1e-6 * max(1, np.abs(force).max()))
+
+
+def test_a_step_leads_downhill_though_the_free_one_is_too_long():
+    """A vertex that is drawn far into an obstacle, by much more than the contact's share of a short step."""
+    count, rows = 1, rows_of(1, np.zeros(1), np.full(1, np.inf))
+    rows = replace(rows, violation=np.full(1, 0.05), rho=np.full(1, 300.0))
+    body = SimpleNamespace(
+        solve=lambda forces: forces, compliance=Compliance(lambda vertices: np.eye(count)[:, vertices], count)
+    )
+    gradient = np.array([[0.0, 0, 10]])
+    move = contact_step(body, gradient, gradient, InverseHessian(), rows, Guess(), 0.05)
+    assert move.promised(gradient) < 0
 
 
 @pytest.mark.parametrize("friction", [0.0, 0.3, 0.8])
@@ -352,6 +374,55 @@ def test_a_shape_that_crosses_itself_at_first_comes_free_and_then_stays_so():
     assert np.abs(poses[0].points - rig.solve(weights[0]).points).max() < 1e-3 * rig.shapes.base.diagonal
 
 
+def test_friction_settles_where_several_rows_at_one_place_may_push():
+    """A plate that turns a little on an animal: which of its edges push would decide what friction holds."""
+    animal = gallery.animal(600)
+    rig = Blendshapes([animal.named("gallop 6"), animal.named("gallop 2")])
+    plate = Box((0, 0, 0), (0.01042, 1.247, 1.8707), (-0.29681, 0.62, 0.65976, 0.30366))
+    there = (0.38028, 1.25163, -0.95966), (0.99271, 0.10771, -0.02648, 0.04712)
+    keys = [(0, (1.66112, 1.36031, -0.93948), STILL), (2, (0.37871, 1.30023, -0.98141), STILL), (3, *there)]
+    t = 0.0246 * np.arange(4)
+    poses = list(rig.poses(np.stack([1 - t, t], axis=1), obstacles=[MovingObstacle(plate, keys)], friction=0.387))
+    assert all(pose.converged for pose in poses), [pose.message for pose in poses]
+    assert poses[-1].iterations < 200
+
+
+def test_a_vertex_in_the_hollow_between_two_spikes_settles():
+    """An octahedron with a spike on each side, which is driven into the end of a bar and turned."""
+    points = [[0.2127, 0.197, 0.223], [0.2959, -0.1106, -0.1844], [-0.0319, 0.2876, -0.2237],
+              [-0.2127, -0.197, -0.223], [-0.2959, 0.1106, 0.1844], [0.0319, -0.2876, 0.2237],
+              [-0.0432, 0.0168, 0.5315], [-0.5233, -0.4106, 0.2032], [0.5095, -0.1897, 0.2472],
+              [0.1598, -0.8269, -0.2553], [-0.7139, 0.2659, -0.3464], [-0.1751, 0.9059, 0.2797],
+              [0.0618, -0.0241, -0.7611], [0.3933, 0.3086, -0.1527]]  # fmt: skip
+    spikes = {6: (4, 5, 0), 7: (5, 4, 3), 8: (5, 1, 0), 9: (1, 5, 3), 10: (4, 2, 3), 11: (2, 4, 0), 12: (2, 1, 3),
+              13: (1, 2, 0)}  # fmt: skip
+    faces = [[tip, of[k], of[(k + 1) % 3]] for tip, of in spikes.items() for k in range(3)]
+    turned = (2.0984, 0.4266, -0.3673), (0.9801, -0.1216, 0.0126, 0.1565)
+    keys = [(0, (3.0767, 0.2521, -0.2387), STILL), (2, (2.087, 0.3438, -0.3243), STILL), (3, *turned)]
+    star = MovingObstacle(MeshObstacle(Mesh(np.array(points), np.array(faces))), keys)
+    rig, t = Blendshapes(pair(gallery.bar(500), "straight", "bent 90")), 0.018 * np.arange(4)
+    poses = list(rig.poses(np.stack([1 - t, t], axis=1), obstacles=[star]))
+    assert all(pose.converged for pose in poses), [pose.message for pose in poses]
+
+
+@pytest.mark.parametrize(("radius", "tilt"), [(0.2, 0.3), (0.45, 0.8)])
+def test_the_rim_of_a_cylinder_does_not_go_in_between_vertices(bar, radius, tilt):
+    """It is driven deep into the bar in a single frame."""
+    end = np.array([0.05, 0.95, 0.03])
+    cylinder = Cylinder(end, end + 1.5 * unit(np.array([[np.sin(tilt), np.cos(tilt), 0.2]]))[0], radius)
+    pose = list(bar.poses([[1.0, 0]] * 2, obstacles=[moving(cylinder, (0, 0, 0), (0, -1.3, 0))], friction=0.4))[-1]
+    assert pose.converged, pose.message
+    assert pose.contacts
+
+
+def test_a_hand_that_closes_on_a_rod_converges_though_most_points_on_its_faces_are_near():
+    hand = gallery.hand(1200)
+    rig = Blendshapes([hand.named("open"), hand.named("fist")])
+    t = np.linspace(0, 1, 10)[:8]
+    rod = Cylinder((-0.08, 0.105, 0.032), (0.10, 0.105, 0.032), 0.016)
+    assert all(pose.converged for pose in rig.poses(np.stack([1 - t, t], axis=1), obstacles=[rod]))
+
+
 # What cannot be
 
 
@@ -371,8 +442,8 @@ def test_contact_that_turns_the_inside_out_is_warned_of(bar):
     """Two boxes pinch it."""
     pinched = [Box((0, side, 0), (1.0, 1.0, 1.5)) for side in (1.05, -1.05)]
     pinching = [moving(box, (0, 0, 0), (0, -0.45 * np.sign(box.centre[1]), 0)) for box in pinched]
-    with pytest.warns(PliantWarning, match=r"frame 1: contact turns \d+ of 2,\d+ tetrahedra inside out"):
-        list(bar.poses([[1.0, 0]] * 2, obstacles=pinching))
+    with pytest.warns(PliantWarning, match=r"worst frame, 1, contact turns \d+ of 2,\d+ tetrahedra inside out"):
+        bar.animate([[1.0, 0]] * 2, obstacles=pinching)
 
 
 def test_where_there_is_no_room_the_best_shape_is_given_and_it_says_so(bar, monkeypatch):

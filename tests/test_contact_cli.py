@@ -250,3 +250,24 @@ def test_a_real_cat_gives_way_to_a_ball(run, data, tmp_path):
     assert stop.value.code == 0
     points = pliant.read_animation(tmp_path / "cat.npz").points
     assert np.linalg.norm(points - [x, y, z], axis=2).min() > 0.0799 * mesh.diagonal
+
+
+def test_contact_that_turns_the_inside_out_is_a_warning_with_the_worst_frame_and_exits_with_1(command_line, files):
+    """Two boxes pinch the bar, and let go again."""
+    pinch: list[str] = []
+    (files / "slightly.csv").write_text("b\n0\n0.01\n0.02\n")
+    for name, side in (("above", 1), ("below", -1)):
+        (files / f"{name}.csv").write_text(f"frame,x,y,z\n0,0,0,0\n1,0,{-0.45 * side},0\n2,0,0,0\n")
+        pinch += ["--obstacle", f"box:0,{1.05 * side},0,1,1,1.5", "--obstacle-motion", f"{name}.csv"]
+    blend = ["blend", "a.obj", "b.obj", "-o", "out.npz", "--weights", "slightly.csv", *pinch]
+    code, out, complained = command_line(*blend, "--json")
+    figures, worst = json.loads(out), "in the worst frame, 1, contact turns"
+    crushed = [frame["crushed"] for frame in figures["frames"]]
+    assert crushed[0] == crushed[2] == 0 < crushed[1]
+    assert [frame["converged"] for frame in figures["frames"]] == [True] * 3
+    assert (code, figures["converged"], worst in complained) == (1, False, True)
+    assert figures["warnings"][0].startswith(f"inversion: {worst} {crushed[1]} of ")
+    code, out, _ = command_line(*blend, "--report", "r.html")
+    assert code == 1
+    assert f"warning: inversion: {worst}" in out
+    assert f"inversion: {worst}" in (files / "r.html").read_text()

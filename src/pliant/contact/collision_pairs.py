@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pliant.core.normals import triangle_normals, unit
 from pliant.core.topology import Floats, Ints
 from pliant.core.values import locked
 from pliant.geometry.bvh import build
@@ -31,6 +32,8 @@ ALLOWED_RINGS = 2
 """Edges from a crossing of the rest shape within which triangles may cross."""
 TOUCHING = 1e-7
 """Distance at rest, over the diagonal, of what may pass."""
+CREASE_ANGLE = np.radians(10)
+"""Between the normals of two triangles, from which their edge is a crease."""
 FIRST_SPACE = 4096
 """Pairs that are expected at first."""
 Lists = tuple[Ints, Ints]
@@ -69,15 +72,20 @@ class CollisionSurface:
     """A surface prepared for finding what of it comes near to itself, or to another one.
 
     triangles: (t, 3). rest: (n, 3). near: the distance that is near; where edges are shorter at rest, they are.
+    creases: whether only edges that stand out, and their ends, meet edges and triangles of others.
     """
 
-    def __init__(self, triangles: Ints, rest: Floats, near: float) -> None:
+    def __init__(self, triangles: Ints, rest: Floats, near: float, *, creases: bool = False) -> None:
         count = len(rest)
         order, right, start, stop = build(np.ascontiguousarray(rest[triangles]))
         self.triangles: Ints = np.ascontiguousarray(triangles[order], np.int64)
         """(t, 3) in the tree's order."""
         self.edges, self._sides = _edges(self.triangles, count)
         owned = np.concatenate([_first_uses(self.triangles), _first_uses(self._sides) & (self._sides >= 0)], axis=1)
+        if creases:
+            standing = _creases(self.triangles, self._sides, rest)
+            ends = np.isin(self.triangles, self.edges[standing])
+            owned &= np.concatenate([ends, (self._sides >= 0) & standing[self._sides]], axis=1)
         self.near: Floats = np.minimum(_shortest_edges(rest, self.edges), near)
         """(n,) the distance from each vertex that is near."""
         tree, fan = (right, start, stop), _fans(self.triangles, count)
@@ -198,6 +206,21 @@ def _fans(triangles: Ints, count: int) -> NDArray[np.bool_]:
     fan = np.bincount(groups, minlength=count) == 1
     fan[crowded] = False
     return fan
+
+
+def _creases(triangles: Ints, sides: Ints, rest: Floats) -> NDArray[np.bool_]:
+    """(e,) whether an edge stands out: it is not the flat or hollow one of two triangles. sides: (t, 3) the edges."""
+    proper = np.flatnonzero(sides.ravel() >= 0)
+    order = proper[np.argsort(sides.ravel()[proper], kind="stable")]
+    edge, triangle = sides.ravel()[order], order // 3
+    out, uses = np.ones(edge.max(initial=-1) + 1, bool), np.bincount(edge)
+    first = (np.cumsum(uses) - uses)[uses == 2]
+    a, b = triangle[first], triangle[first + 1]
+    normals = unit(triangle_normals(rest, triangles))
+    middles = rest[triangles].mean(axis=1)
+    hollow = np.einsum("kj,kj->k", middles[b] - middles[a], normals[a]) >= 0
+    out[uses == 2] = ~hollow & (np.einsum("kj,kj->k", normals[a], normals[b]) < np.cos(CREASE_ANGLE))
+    return out
 
 
 def _first_uses(table: Ints) -> NDArray[np.bool_]:

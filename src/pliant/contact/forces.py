@@ -328,12 +328,14 @@ def _used_first(vertices: Ints, weights: Floats) -> tuple[Ints, Floats, Ints]:
     return ordered
 
 
-def bounded_forces(answers: Answers, ahead: Floats, pushing: NDArray[np.bool_], guess: Floats | None = None) -> Floats:
-    """(m,) the λ with ``λ = clamp(ρ (ahead - S λ), low, high)``, by pivoting on which of them are clamped.
+def bounded_forces(
+    answers: Answers, ahead: Floats, pushing: NDArray[np.bool_], guess: Floats | None = None
+) -> tuple[Floats, bool]:
+    """(m,) the λ with ``λ = clamp(ρ (ahead - S λ), low, high)``, by pivoting on which are clamped; whether it is.
 
     pushing: (m,) a guess at those that are not, and at friction that holds if there is a guess (m,) at the forces too.
     All that are on the wrong side change it at once; if that leads nowhere three times, one at a time, which always
-    ends (Júdice and Pires 1994).
+    ends (Júdice and Pires 1994), but maybe not within `MAX_PIVOTS`.
     """
     rows = answers.rows
     force = np.zeros(len(rows))
@@ -355,7 +357,7 @@ def bounded_forces(answers: Answers, ahead: Floats, pushing: NDArray[np.bool_], 
         inner = (unclamped > rows.low) & (unclamped < rows.high)
         wrong = np.flatnonzero((inner != free) | (~free & (clamped != force)))
         if not len(wrong):
-            break
+            return np.clip(force, rows.low, rows.high), True
         patience = 3 if len(wrong) < fewest else patience - 1
         fewest = min(fewest, len(wrong))
         if patience > 0:
@@ -367,4 +369,4 @@ def bounded_forces(answers: Answers, ahead: Floats, pushing: NDArray[np.bool_], 
             change = wrong[-1:]
         free, force = free.copy(), force.copy()
         free[change], force[change] = ~free[change], clamped[change]
-    return np.clip(force, rows.low, rows.high)
+    return np.clip(force, rows.low, rows.high), False

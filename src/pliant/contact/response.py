@@ -140,7 +140,7 @@ def minimise(
         if reached.energy + reached.rows.energy > total or reached.length < MIN_STEP_LENGTH:
             energy = body.energy(x, gradient)
             if not model.steps:
-                found = outcome(iteration, move.exact and -promised < STALLED_SHARE * body.tolerance())
+                found = outcome(iteration, move.exact and abs(promised) < STALLED_SHARE * body.tolerance())
                 return replace(found, blocked=length < MIN_STEP_LENGTH)
             model, z = InverseHessian(), body.solve(gradient)
             continue

@@ -148,6 +148,11 @@ class Cylinder(_Rod):
         distance, share = box_distance(beyond)
         return distance, share[:, :1] * radial + (share[:, 1] * outward)[:, None] * self.axis
 
+    def rim_distance(self, points: ArrayLike) -> Floats:
+        """(n,) of points (n, 3) from the nearer of its two rims."""
+        along, away = self._along_and_across(points)
+        return np.hypot(np.linalg.norm(away, axis=1) - self.radius, np.abs(along) - self.length / 2)
+
     def _tessellated(self) -> Mesh:
         half = self.length / 2
         profile = np.array([[0, -half], [self.radius, -half], [self.radius, half], [0, half]])

@@ -25,14 +25,14 @@ import numpy as np
 
 from pliant.contact.body import ContactBody
 from pliant.contact.collision_pairs import CollisionSurface
-from pliant.contact.constraints import Anchors, SurfaceSamples, passed_through
+from pliant.contact.constraints import Anchors, SurfaceSamples, longest_edges, passed_through
 from pliant.contact.forces import LocalCompliance, Rows
 from pliant.contact.inverse_hessian import InverseHessian
 from pliant.contact.mesh_obstacle import MeshObstacle
 from pliant.contact.obstacles import MovingObstacle, Obstacle
 from pliant.contact.response import MAX_MEETINGS, ContactMinimum, minimise, settle
 from pliant.contact.self_contact import SelfContact
-from pliant.contact.solids import Box
+from pliant.contact.solids import Box, Cylinder
 from pliant.contact.state import ContactState
 from pliant.contact.steps import LocalContactsStep, deflected
 from pliant.contact.swept import THIN_WATCH_DISTANCE, SweptContacts, SweptObstacle
@@ -59,9 +59,17 @@ next one is where these meet.
 """
 THIN_EDGES = 1.0
 """Thickness of an obstacle, over the longest edge of the body, up to which it has no inside to speak of."""
+COARSE_EDGES = 3.0
+"""Edges of an obstacle's triangles, over the distance watched, from which pairs alone keep a body off it: they are few
+then, and tell both sides of a hollow, where signed distances have a kink.
+"""
 MAX_CONTACT_ROUNDS = 16
 MAX_BOOST = 1e4
 """Of the stiffness of contacts, where they are too soft."""
+FRICTION_ROUND_ITERATIONS = 20
+"""Of a round with friction, at most: which of several rows at one place push may decide whether friction holds it, and
+only after a round does it hold at all of them.
+"""
 MAX_FRICTION_ROUNDS = 6
 """Rounds, at most, that are only for points which press without friction."""
 MAX_FRAME_SECONDS = 20.0
@@ -267,7 +275,7 @@ class ContactSolver:
         rho, goal = _hardness(body), body.constrained(body.free + before.displacement)
         placed = [path(0.0) for path in paths]
         if not isinstance(body.compliance, LocalCompliance):
-            self._sweep(x, placed, nears)
+            self._sweep(x, goal, placed, nears)
         steps = self._strides(x, goal - x, placed, nears)
         if steps == 1 and self.self_contact is None:
             goal = body.constrained(goal + (number - last) * before.drift)
@@ -313,18 +321,40 @@ class ContactSolver:
                 far *= 1.3
         return None if best is None else lambda share: obstacle.moved(IDENTITY, (1 - share) * best)
 
-    def _sweep(self, x: Floats, placed: Sequence[Obstacle], nears: Sequence[ObstacleContacts]) -> None:
-        """Let what has edges, or is thin, be met by its triangles, where nothing of it is in the body at x."""
-        if not any(self.is_sharp(obstacle) for obstacle in placed):
+    def _sweep(self, x: Floats, goal: Floats, placed: Sequence[Obstacle], nears: Sequence[ObstacleContacts]) -> None:
+        """Let what has edges, or is thin, be met by its triangles, where nothing of it is in the body at x.
+
+        Of cylinders, that is where the body may come near their rims on the way to `goal` (n, 3).
+        """
+        sharp = [
+            self.is_sharp(obstacle) or (isinstance(obstacle, Cylinder) and self._nears_rim(x, goal, obstacle, near))
+            for obstacle, near in zip(placed, nears, strict=True)
+        ]
+        if not any(sharp):
             return
         surface = np.ascontiguousarray(x[: self.surface])
         if self._swept is None:
             kept, edge = self.watch.thickness, THIN_EDGES * self.watch.longest_edge
             body = CollisionSurface(self.watch.triangles, surface, THIN_WATCH_DISTANCE * kept)
-            self._swept = [SweptObstacle(body, o, kept, o.thickness < edge) for o in placed]
-        for obstacle, near, swept in zip(placed, nears, self._swept, strict=True):
-            if self.is_sharp(obstacle) and not self.watch.crosses(x, obstacle):
+            alone = [self._is_coarse(o) or o.thickness < edge for o in placed]
+            self._swept = [SweptObstacle(body, *each) for each in zip(placed, [kept] * len(placed), alone, strict=True)]
+        for obstacle, near, swept, edged in zip(placed, nears, self._swept, sharp, strict=True):
+            if edged and not self.watch.crosses(x, obstacle):
                 near.swept = SweptContacts(swept, swept.points(obstacle))
+
+    def _is_coarse(self, obstacle: Obstacle) -> bool:
+        """Whether few triangles of a mesh are near a vertex."""
+        if not isinstance(obstacle, MeshObstacle):
+            return False
+        edges = longest_edges(obstacle.surface.points, obstacle.surface.triangles)
+        return bool(edges.mean() > COARSE_EDGES * THIN_WATCH_DISTANCE * self.watch.thickness)
+
+    def _nears_rim(self, x: Floats, goal: Floats, cylinder: Cylinder, near: ObstacleContacts) -> bool:
+        """Whether faces of the body may meet a cylinder's rim on the way to a frame."""
+        points = x[: self.surface]
+        away = np.linalg.norm((goal - x)[: self.surface], axis=1)
+        away += np.linalg.norm(cylinder.carried(points, near.obstacle) - points, axis=1)
+        return bool((cylinder.rim_distance(points) < away + self.watch.longest_edge).any())
 
     def is_sharp(self, obstacle: Obstacle) -> bool:
         """Whether an obstacle is met by its triangles, as it has edges or is thin."""
@@ -517,6 +547,7 @@ class ContactFrame:
                     body, body.compliance, watched, x, farthest=solver._stride, deadline=until, iterations=most
                 )
             else:
+                most = min(most, FRICTION_ROUND_ITERATIONS) if solver.friction else most
                 found = minimise(
                     body, watched.rows, x, model, pressed=None if before is None else before.pressed, push=push,
                     farthest=solver._stride, meet=watched.meet if watched.meets else None,
@@ -533,9 +564,10 @@ class ContactFrame:
             # Friction takes hold where the body comes to rest, not of what is still on its way out of an obstacle.
             pressing = watched.by_obstacle(x, found.forces)
             settled = clear and solver._hold(body, x, nears, pressing) and solver._obeys_coulomb(pressing)
-            unheld += clear and not settled
             soft = found.blocked and not found.converged and boost < MAX_BOOST
-            if (settled and not soft) or unheld > MAX_FRICTION_ROUNDS or thread_time() > self._deadline:
+            unfinished = found.iterations == most and steps < iterations and not found.converged
+            unheld, more = unheld + (clear and not settled and not unfinished), soft or unfinished
+            if (settled and not more) or unheld > MAX_FRICTION_ROUNDS or thread_time() > self._deadline:
                 break
             if soft or (depth > MAX_PENETRATION * diagonal and not new):
                 boost = min(10 * boost, MAX_BOOST)

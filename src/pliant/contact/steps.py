@@ -96,11 +96,15 @@ def contact_step(
         guess = replace(guess, answer=_corrected(model, body.solve(push), push))
     share = min(1.0, farthest / max(longest(free if guess.answer is None else free + guess.answer), 1e-300))
     move = _step_of(body, model, rows, free, share, guess, gradient)
-    if share < 1 and longest(move.step()) < 0.5 * farthest:  # contacts hold it back, with forces that are too small
-        more = Guess(move.pushing, move.forces / share, (move.step() - move.d) / share)
-        whole = _step_of(body, model, rows, free, 1.0, more, gradient)
-        return whole if longest(whole.step()) <= farthest else move
-    return move
+    if share == 1:
+        return move
+    # Contacts, with forces that are too small, may hold it back, or push farther than the energy allows.
+    uphill = move.promised(gradient) >= 0
+    if not uphill and longest(move.step()) >= 0.5 * farthest:
+        return move
+    more = Guess(move.pushing, move.forces / share, (move.step() - move.d) / share)
+    whole = _step_of(body, model, rows, free, 1.0, more, gradient)
+    return whole if uphill or longest(whole.step()) <= farthest else move
 
 
 def _step_of(
@@ -117,7 +121,8 @@ def _step_of(
         return LocalContactsStep(body, body.compliance, rows, share * free, share, guess.forces)
     if _are_many(rows, share * free):
         return ManyContactsStep(body, model, rows, share * free, share, guess, gradient)
-    return FewContactsStep(body, model, rows, share * free, share, guess.pushing)
+    few = FewContactsStep(body, model, rows, share * free, share, guess.pushing)
+    return few if few.exact else ManyContactsStep(body, model, rows, share * free, share, guess, gradient)
 
 
 def deflected(rows: Rows, d: Floats, body: ContactBody) -> Floats:
@@ -126,7 +131,8 @@ def deflected(rows: Rows, d: Floats, body: ContactBody) -> Floats:
         return LocalContactsStep(body, body.compliance, rows, d).step()
     if _are_many(rows, d):
         return ManyContactsStep(body, InverseHessian(), rows, d).step()
-    return FewContactsStep(body, InverseHessian(), rows, d).step()
+    few = FewContactsStep(body, InverseHessian(), rows, d)
+    return few.step() if few.exact else ManyContactsStep(body, InverseHessian(), rows, d).step()
 
 
 def longest(step: Floats) -> float:
@@ -206,14 +212,16 @@ class ContactStep:
         for k in range(MAX_ADDITIONS):
             answered = self.d + self._answer(self.forces)
             late = ~self._near & self.rows.is_contact & (self.rows.violation - self.rows.along(answered) > 0)
-            if k + 1 == MAX_ADDITIONS or not late.any() or not self._may_add(late):
+            if k + 1 == MAX_ADDITIONS or not late.any():
                 break
-            self._near |= late
+            self._add(late)
             self._find()
+        self.exact = self.exact and not late.any()
         return answered
 
-    def _may_add(self, late: NDArray[np.bool_]) -> bool:
-        return True
+    def _add(self, late: NDArray[np.bool_]) -> None:
+        """Rows (m,) that the step would lead too far have their say."""
+        self._near |= late
 
     def _is_complete(self) -> bool:
         """Whether no row that is not near would have its say."""
@@ -309,12 +317,16 @@ class FewContactsStep(ContactStep):
         near, self.forces, self.foreseen = self._near, np.zeros(len(self.rows)), self._ahead.copy()
         if near.any():
             answers = Answers(self.rows.chosen(near), _compliance(self._body), self._model.V, self._model.M)
-            self.forces[near] = bounded_forces(answers, self._ahead[near], self._guess[near])
+            self.forces[near], self.exact = bounded_forces(answers, self._ahead[near], self._guess[near])
             self.foreseen[near] -= answers.to(self.forces[near])
         self.pushing = self.forces > 0
 
-    def _may_add(self, late: NDArray[np.bool_]) -> bool:
-        return bool(self._near.sum() + late.sum() <= MAX_ACTIVE_ROWS)
+    def _add(self, late: NDArray[np.bool_]) -> None:
+        """For rows that are far from pushing, if there are too many."""
+        self._near |= late
+        rank = np.where(self._near, np.where((self.forces > 0) | late, np.inf, self.foreseen), -np.inf)
+        if self._near.sum() > MAX_ACTIVE_ROWS:
+            self._near &= rank >= np.partition(rank, -MAX_ACTIVE_ROWS)[-MAX_ACTIVE_ROWS]
 
     def _is_complete(self) -> bool:
         return not (~self._near & (self._ahead > 0)).any()

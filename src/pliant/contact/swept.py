@@ -37,7 +37,8 @@ class SweptObstacle:
     def __init__(self, body: CollisionSurface, obstacle: Obstacle, kept: float, alone: bool) -> None:
         self.body, self.alone, self._first = body, alone, obstacle
         near = (THIN_WATCH_DISTANCE if alone else EDGE_WATCH_DISTANCE) * kept
-        self.surface = CollisionSurface(obstacle.surface.triangles, obstacle.surface.points, near)
+        creases = not alone and not isinstance(obstacle, MeshObstacle)  # which may get others as it deforms
+        self.surface = CollisionSurface(obstacle.surface.triangles, obstacle.surface.points, near, creases=creases)
         self.kept = kept if alone else EDGE_SHARE * kept
         self.flat = isinstance(obstacle, (Box, MeshObstacle))
         """Whether its triangles are all that there is of it; round ones are a little larger."""

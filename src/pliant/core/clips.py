@@ -241,6 +241,8 @@ class Pose(Displayed):
     """(obstacles, 3) the force on each obstacle."""
     crossings: int = 0
     """With self-contact: pairs of its own faces that cross where none did in the first frame, or all had come free."""
+    crushed: int = 0
+    """How many more elements are inverted than without contact."""
 
     @property
     def points(self) -> Floats:
@@ -271,7 +273,7 @@ class SolvedAnimation(Animation):
         return Animation(self.shape, self.points, self.fps, self.name).resampled(fps)
 
 
-POSE_MEASURES = ("residual", "iterations", "converged", "penetration", "inverted", "contacts", "crossings")
+POSE_MEASURES = ("residual", "iterations", "converged", "penetration", "inverted", "contacts", "crossings", "crushed")
 """Numbers of a `Pose`."""
 
 

@@ -30,7 +30,7 @@ from pliant.core.validation import check_extent, positive_number
 from pliant.core.values import Displayed, as_array, locked
 from pliant.engines.blend.anchor import make_anchors
 from pliant.engines.blend.body import SpringBody, spring_body
-from pliant.engines.blend.contacts import make_contact_solver, pose_in_contact, poses_in_contact
+from pliant.engines.blend.contacts import inversion, make_contact_solver, pose_in_contact, poses_in_contact
 from pliant.engines.blend.correctives import LinearRig, correctives
 from pliant.engines.blend.derived_names import GivenCombinations, GivenInBetweens
 from pliant.engines.blend.detail import Detail, coarse_count, coarsened
@@ -518,6 +518,8 @@ class Blendshapes(Displayed):
                 PliantWarning,
                 stacklevel=3,
             )
+        for problem in inversion(known["crushed"], len(self.body.tets)):
+            warnings.warn(problem, PliantWarning, stacklevel=3)
         rate = DEFAULT_FPS if fps is None else fps
         return SolvedAnimation(self.shapes.base, locked(np.stack(frames)), rate, "blend", known)
 

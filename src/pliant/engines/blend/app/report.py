@@ -227,7 +227,7 @@ def findings(found: Comparison) -> list[str]:
     """The findings, in sentences."""
     run = found.run
     count = f"{len(run.poses)} frame{'s' if len(run.poses) > 1 else ''} of {len(run.rig.shapes.base.points):,} vertices"
-    lines = [f"{count}; {run.failure or 'every frame converged'}."]
+    lines = [f"{count}; {run.unconverged or 'every frame converged'}.", *run.warnings]
     if found.solid:
         ours, theirs = (_worst(_curve(report.volume) - 1) for report in (found.ours, found.theirs))
         lines.append(f"Volume: within {ours} of what the shapes' own volumes blend to; {THEIRS} is off by {theirs}.")

@@ -23,6 +23,7 @@ from pliant.core.topology import Floats
 from pliant.engines.blend import Blendshapes
 from pliant.engines.blend.anchor import CORNERS
 from pliant.engines.blend.app.scene import BlendScene
+from pliant.engines.blend.contacts import inversion
 from pliant.engines.blend.springs import SPRING_KINDS
 from pliant.engines.registry import Division
 
@@ -102,6 +103,16 @@ class BlendRun(EngineRun):
         """Largest number of inverted tetrahedra in one of the shapes."""
         return max(self.rig.body.inverted(points) for points in self.rig.body.points)
 
+    @property
+    def warnings(self) -> list[str]:
+        """What is wrong with the shapes, in sentences that begin with a name."""
+        return [f"inversion: {w}." for w in inversion([p.crushed for p in self.poses], len(self.rig.body.tets))]
+
+    @property
+    def failure(self) -> str:
+        """See `EngineRun`."""
+        return "; ".join(filter(None, (self.unconverged, *(sentence.rstrip(".") for sentence in self.warnings))))
+
     @cached_property
     def forces(self) -> Floats:
         """(frames, obstacles) strength of the force on each obstacle."""
@@ -151,7 +162,7 @@ class BlendRun(EngineRun):
         """A summary for a terminal."""
         iterations = [pose.iterations for pose in self.poses]
         facts = self.facts()
-        converged = "all frames converged" if not self.failed else self.failure
+        converged = self.unconverged or "all frames converged"
         inverted = f"{self.inverted} tetrahedra in the worst frame; {self.inverted_in_shapes} in the worst shape"
         touching = [f"  contact: {self.touching}"] if self.contact else []
         return [
@@ -160,6 +171,7 @@ class BlendRun(EngineRun):
             f"    steps: {np.median(iterations):.0f} a frame in the median, {max(iterations)} at most",
             *touching,
             f" inverted: {inverted if self.has_inside else 'no inside, so no tetrahedra'}",
+            *(f"  warning: {sentence}" for sentence in self.warnings),
         ]
 
     def to_dict(self) -> dict[str, Any]:
@@ -177,6 +189,7 @@ class BlendRun(EngineRun):
             **self.figures(self.fps),
             "inverted": self.inverted if self.has_inside else None,
             "inverted_in_shapes": self.inverted_in_shapes if self.has_inside else None,
+            "warnings": self.warnings,
             "frames": [
                 {
                     "weights": row.tolist(),
@@ -184,6 +197,7 @@ class BlendRun(EngineRun):
                     "residual": known(pose.residual),
                     "converged": pose.converged,
                     "inverted": pose.inverted if self.has_inside else None,
+                    "crushed": pose.crushed if self.has_inside and self.contact else None,
                     "message": pose.message,
                     **self._contact_values(frame),
                 }
