@@ -325,11 +325,6 @@ def test_flesh_lags_behind_its_bones_by_no_more_than_a_share_of_its_distance():
         pose = body.pose(BONES.rest_pose(), gravity=[0, 0, pull], stretch_limit="none")
         lags.append(np.linalg.norm(pose.nodes - body.nodes.points, axis=1)[: body.nodes.free])
     assert lags[1][ear].max() < LAG * 1.6 < lags[0][ear].max()
-    sudden = np.array([0, 0, pull * held.mass[: held.nodes.free].sum()])
-    still = replace(static_motion(BONES), fps=60.0)
-    clip = held.simulate(still, hold=0.5, forces=lambda time, x: sudden * (time > 0), damping=0.0, stretch_limit="none")
-    worst = max(np.linalg.norm(state.nodes - state.carried, axis=1).max() for state in clip.states)
-    assert LAG * 1.6 < worst < 0.1 * 1.6
     sags = []
     for rate in (0.0, pull):
         stiff = ElasticBody(mesh, BONES, material=Material(young=1e7), nodes=400, withstand=rate)

@@ -7,9 +7,9 @@ spring to the place c_I to which the bones alone would carry it,
     ½ k_I |x_I - c_I|²,      k_I = m_I a_I / (s L_I)
 
 with the length L of the path from the node through the flesh to the nearest bone, and the acceleration a that it has to
-withstand: under a, flesh would lag by the share s = `LAG` of that length if it had no stiffness of its own, and by
-twice as much at most where a comes suddenly. So near the bones, and in calm motions, flesh is hardly held at all.
-Springs are damped as flesh is, and linear: steps keep their order.
+withstand: under a, flesh would lag by the share s = `LAG` of that length if it had no stiffness of its own. So near the
+bones, and in calm motions, flesh is hardly held at all. Springs are damped as flesh is, and linear: steps keep their
+order.
 
     a_I = Σ_b w_Ib (a_b + α_b |X_I - A_b|)
 
@@ -34,8 +34,8 @@ from pliant.engines.simulate.stiffness import incidence, pattern
 
 SMOOTH = 1 / 30
 """Seconds between the positions that accelerations are taken from: captured motions are noisy."""
-LAG = 0.05
-"""s: how far flesh may lag behind its bones, over its distance from them, under a load that lasts."""
+LAG = 0.1
+"""s: how far flesh may lag behind its bones, over its distance from them."""
 
 
 def motion_accelerations(motion: Motion, diagonal: float) -> Floats:

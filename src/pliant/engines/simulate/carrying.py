@@ -53,7 +53,7 @@ EXTRAPOLATED = (2.5, 3.5)
 """Σ |φ| of a vertex, up to which flesh adds all it has, and from which on nothing."""
 TRANSITION = 0.05
 """Distance, over the diagonal, over which what flesh adds ends, at least."""
-SMOOTHING = 0.06
+SMOOTHING = 0.05
 """r, over the diagonal."""
 SMOOTHED_AT_ONCE, LEAST_ADDED = 128, 1e-4
 """Nodes whose functions are smoothed in one solve, and values that are left out after it."""
