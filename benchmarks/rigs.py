@@ -1,6 +1,6 @@
 """Rigged files as they come: ``pliant simulate FILE`` against the file's own linear blend skinning, frame by frame.
 
-    python benchmarks/rigs.py FOLDER-OR-FILES... [--frames 24] [--pictures DIR] [-- OPTIONS OF SIMULATE]
+    python benchmarks/rigs.py FOLDER-OR-FILES... [--clip N] [--frames 24] [--pictures DIR] [-- OPTIONS OF SIMULATE]
 
 stretch: the longest any edge gets, over its length at rest, of the simulation and of the file's skinning (edges of at
 least a thousandth of the diagonal). over: the largest of their quotients at the same frame, where an edge that skinning
@@ -36,6 +36,7 @@ def main() -> None:
     own, extra = (words[: words.index("--")], words[words.index("--") + 1 :]) if "--" in words else (words, [])
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("files", nargs="+", type=Path)
+    parser.add_argument("--clip", type=int, default=0)
     parser.add_argument("--frames", type=int, default=24)
     parser.add_argument("--pictures", type=Path)
     options = parser.parse_args(own)
@@ -43,15 +44,15 @@ def main() -> None:
     print(ROW.format("", "exit", "", "", "", "far-", "", "", "", "in-", "", ""))
     print(ROW.format("file", "code", "strtch", "skin's", "over", "thest", "mean", "vol.", "ume", "vert", "s", "said"))
     for file in files:
-        print(measured(file, options.frames, options.pictures, extra), flush=True)
+        print(measured(file, options.clip, options.frames, options.pictures, extra), flush=True)
 
 
-def measured(file: Path, frames: int, pictures: Path | None, extra: list[str]) -> str:
+def measured(file: Path, clip: int, frames: int, pictures: Path | None, extra: list[str]) -> str:
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         out, begun = Path(folder) / "out.npz", time.perf_counter()
-        count = min(frames, moves(file))
-        span = ["--frames", f"0:{count - 1}"] if count > 1 else ["--hold", "0.5"]
+        count = min(frames, moves(file, clip))
+        span = ["--clip", str(clip), "--frames", f"0:{count - 1}"] if count > 1 else ["--hold", "0.5"]
         command = [sys.executable, "-m", "pliant", "simulate", str(file), "-o", str(out), "--json", *span, *extra]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         seconds = time.perf_counter() - begun
@@ -59,7 +60,7 @@ def measured(file: Path, frames: int, pictures: Path | None, extra: list[str]) -
         if not out.exists():
             return f"{file.stem:16} {done.returncode:4}  {said}"
         flesh, figures = pliant.read_animation(out), json.loads(done.stdout)
-        skin = skinned(file, flesh)
+        skin = skinned(file, clip, flesh)
         if pictures is not None:
             draw(flesh, skin, pictures / f"{file.stem}.png")
     volume = [frame["volume"] for frame in figures["frames"]]
@@ -81,18 +82,18 @@ def lengths(points: np.ndarray, edges: np.ndarray) -> np.ndarray:
     return np.linalg.norm(points[edges[:, 0]] - points[edges[:, 1]], axis=1)
 
 
-def moves(file: Path) -> int:
+def moves(file: Path, clip: int) -> int:
     try:
-        return len(pliant.read_motion(file))
+        return len(pliant.read_motion(file, clip=clip))
     except pliant.PliantError:
         return 0
 
 
-def skinned(file: Path, flesh: pliant.Animation) -> np.ndarray:
+def skinned(file: Path, number: int, flesh: pliant.Animation) -> np.ndarray:
     """(frames, n, 3) the file's own clip at the frames of the simulation; at rest, if it has none."""
-    if not moves(file):
+    if not moves(file, number):
         return np.broadcast_to(flesh.shape.points, flesh.points.shape)
-    clip = pliant.read_animation(file).resampled(flesh.fps)
+    clip = pliant.read_animation(file, clip=number).resampled(flesh.fps)
     return clip.points[: len(flesh.points)]
 
 

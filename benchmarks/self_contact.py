@@ -174,9 +174,10 @@ class Judge:
 
     def __init__(self, shape: Any) -> None:
         mesh = shape.surface if hasattr(shape, "surface") and not isinstance(shape, pliant.Mesh) else shape
-        self.triangles = mesh.triangles
         rounded = np.round(shape.points / (1e-7 * shape.diagonal))
         self.names = np.unique(rounded, axis=0, return_inverse=True)[1].reshape(-1)
+        corners = self.names[mesh.triangles]  # some files have triangles with a corner twice, which are no surface
+        self.triangles = mesh.triangles[(corners != np.roll(corners, 1, axis=1)).all(axis=1)]
         self.rest = crossing_pairs(shape.points, self.triangles, self.names)
         self._around = self._near() if len(self.rest) else None
 

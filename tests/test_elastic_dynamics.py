@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 from pliant import ElasticBody, Material, Motion, Skeleton, gallery
 from pliant.contact import Box, Cylinder, HalfSpace, MovingObstacle, Sphere
+from pliant.contact.forces import Rows
+from pliant.contact.self_contact import SelfContact
 from pliant.contact.solver import DEFAULT_THICKNESS, ContactFrame
 from pliant.core import rotations
 from pliant.core.errors import InputError, PliantWarning
@@ -380,6 +385,55 @@ def test_a_scene_stands_on_the_ground_by_one_option(post):
         met = replace(scene, options=replace(scene.options, ground=True, friction=given)).surroundings(post)
         assert [type(one) for one in met["obstacles"]] == [HalfSpace]
         assert met["friction"] == expected
+
+
+def test_the_curvature_of_contact_is_that_of_the_layer_between_them():
+    """Nᵀ Jᵀ (J k⁻¹ Jᵀ + ρ⁻¹)⁻¹ J N, of contacts that share vertices in several groups, one with a vertex twice."""
+    rng, count, points, free = np.random.default_rng(3), 9, 14, 6
+    vertices = rng.integers(0, 7, (count, 4))
+    vertices[5:] = rng.integers(7, points, (4, 4))
+    vertices[0, 3] = vertices[0, 2]
+    weights = rng.standard_normal((count, 4))
+    weights[:, 3] *= np.arange(count) % 2
+    directions = rng.standard_normal((count, 3))
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    rho, layer, N = rng.uniform(5, 9, count), rng.uniform(1, 2, points), rng.standard_normal((points, free))
+    contact = object.__new__(collisions.StageContact)
+    contact._layer, contact._collisions = layer, SimpleNamespace(N_free=csr_array(N))
+    rows = Rows.pushing(vertices, weights, directions, np.zeros(count), rho)
+    begin, node, phi, found, first, stiffness = contact.curvature(collisions.Pressed(0.0, np.zeros((points, 3)), rows))
+    H, blocks = np.zeros((free, 3, free, 3)), np.cumsum([0, *np.diff(first) ** 2])
+    G = np.zeros((count, free, 3))
+    for k in range(count):
+        np.add.at(G[k], node[begin[k] : begin[k + 1]], np.outer(phi[begin[k] : begin[k + 1]], found[k]))
+    for k, (a, b) in enumerate(pairwise(first)):
+        block = stiffness[blocks[k] : blocks[k + 1]].reshape(b - a, b - a)
+        H += np.einsum("aic,ab,bjd->icjd", G[a:b], block, G[a:b])
+    J = np.zeros((count, points, 3))
+    for k in range(count):
+        np.add.at(J[k], vertices[k], weights[k][:, None] * directions[k])
+    inner = np.linalg.inv(np.einsum("avc,v,bvc->ab", J, 1 / layer, J) + np.diag(1 / rho))
+    JN = np.einsum("avc,vi->aic", J, N)
+    np.testing.assert_allclose(H, np.einsum("aic,ab,bjd->icjd", JN, inner, JN), atol=1e-4)
+    assert len(first) > 2
+
+
+def test_a_path_that_nothing_is_in_is_looked_at_once(post, monkeypatch):
+    """Led to where the body is free, it is there exactly."""
+    calls = []
+
+    def count(owner, name):
+        known = getattr(owner, name)
+        monkeypatch.setattr(owner, name, lambda *arguments: calls.append(name) or known(*arguments))
+
+    count(SelfContact, "meet")
+    count(collisions.Collisions, "begin")
+    states = iter(post.states(swing(10.0, frames=4), self_contact=True))
+    assert next(states).contacts == 0
+    calls.clear()
+    list(states)
+    assert calls.count("begin") > 0
+    assert calls.count("meet") == calls.count("begin")
 
 
 def test_a_body_with_self_contact_does_not_pass_through_itself():

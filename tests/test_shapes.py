@@ -114,7 +114,11 @@ def test_an_empty_mesh() -> None:
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: Mesh([[0, 0, 0], [0, np.nan, 0]], []), r"points: point 1 is \[0.0, nan, 0.0\]; expected finite"),
+        (lambda: Mesh([[0, 0, 0], [0, np.nan, 0]], []), r"points: point 1 is \[0.0, nan, 0.0\] \(numbered from 0\)"),
+        (
+            lambda: Mesh([[0, 0, np.inf], [0, 0, 0], [0, np.nan, 0]], []),
+            r"from 0; 2 of 3 are not finite\)",
+        ),
         (lambda: Mesh([[0, 0, np.inf]], []), "point 0 is"),
         (lambda: Mesh([0, 0, 0], []), r"points have shape \(3,\); expected \(n, 3\)"),
         (lambda: Mesh(np.zeros((4, 2)), []), r"points have shape \(4, 2\)"),

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from PIL import Image
+from scipy.sparse import csr_array
 
 import pliant
-from gltf_maker import rigged
+from gltf_maker import Maker, rigged
 from pliant import ElasticBody, InputError, Material, Mesh, Motion, PliantWarning, Skeleton, SkeletonPose, gallery
 from pliant.app.scene import read_scene
 from pliant.core import rotations
@@ -19,7 +21,7 @@ from pliant.core.shapes import Layer
 from pliant.engines.simulate.app.scene import ElasticScene, static_motion
 from pliant.engines.simulate.binding import bind
 from pliant.engines.simulate.bracing import LAG, motion_accelerations
-from pliant.engines.simulate.carrying import TRANSITION, _gradual
+from pliant.engines.simulate.carrying import SMOOTHING, TRANSITION, _gradual, _smoothed
 from pliant.engines.simulate.options import SimulateOptions
 from pliant.engines.simulate.regions import material_at
 from pliant.geometry.grey_map import GreyMap
@@ -58,6 +60,24 @@ def smooth_skin(points) -> dict[str, np.ndarray]:
 SKIN = smooth_skin(BAR.points)
 HORN = box([1.5, 1.6, 0], [0.2, 1.0, 0.2])
 HORNED = joined(BAR, HORN, groups={"root": [SKIN["root"], 0.0], "elbow": [SKIN["elbow"], 1.0]})
+
+
+def two_clips() -> Maker:
+    """A skinned bar whose joints stand bent at rest, though it was bound straight."""
+    maker, turns = Maker(), rotations.from_axis_angle([0, 0, 1], np.radians([50.0, 90.0, -20.0]))
+    joints = maker.accessor([[0, 1, 0, 0]] * len(BAR.points), "uint8")
+    weights = maker.accessor(np.stack([SKIN["root"], SKIN["elbow"], *np.zeros((2, len(BAR.points)))], axis=1))
+    maker.mesh(BAR.points, BAR.triangles, attributes={"JOINTS_0": joints, "WEIGHTS_0": weights})
+    maker.add("nodes", name="root", children=[1], translation=[-1.8, 0, 0])
+    maker.add("nodes", name="elbow", translation=[1.8, 0, 0], rotation=np.roll(turns[0], -1).tolist())
+    maker.add("nodes", mesh=0, skin=0)
+    binds = np.tile(np.eye(4), (2, 1, 1))
+    binds[0, 0, 3] = 1.8
+    maker.add("skins", joints=[0, 1], inverseBindMatrices=maker.accessor(binds))
+    maker.add("scenes", nodes=[0, 2])
+    maker.clip("bend", (1, "rotation", [0.0, 0.5, 1.0], np.roll(turns, -1, axis=1), "LINEAR"))
+    maker.clip("still", (1, "rotation", [0.0, 1.0], np.roll(turns[:2], -1, axis=1), "STEP"))
+    return maker
 
 
 def rigid_error(before, after) -> float:
@@ -417,6 +437,45 @@ def test_a_joint_without_flesh_of_its_own_holds_it_as_the_skin_does():
     blended = 0.3 * points + 0.7 * rotations.rotate(BEND.world()[1][1], points)
     np.testing.assert_allclose(moved[inner], blended, atol=1e-9)
     assert not ElasticBody(replace(BAR, vertex_groups=SKIN), BONES, nodes=250).samples.skinned.any()
+
+
+def test_the_clip_that_is_taken_of_a_file_is_said(tmp_path, command_line):
+    file, out = two_clips().glb(tmp_path / "two.glb"), tmp_path / "out.npz"
+    for words, taken in (((), "bend"), (("--clip", "still"), "still")):
+        short = ("simulate", str(file), "-o", str(out), "--nodes", "200", "--frames", "0:1", *words)
+        report = tmp_path / f"{taken}.html"
+        assert f"motion: {taken} Motion(2 frames" in command_line(*short, "--report", str(report))[1]
+        assert taken in report.read_text()
+        assert json.loads(command_line(*short, "--json")[1])["motion"] == taken
+
+
+def test_the_skin_of_a_file_that_rests_in_another_pose_than_it_was_bound_in_is_kept(tmp_path):
+    """Blended twice, the bend would lose volume twice."""
+    file = two_clips().glb(tmp_path / "bent.glb")
+    mesh, skeleton, skinned = pliant.read_mesh(file), pliant.read_skeleton(file), pliant.read_animation(file)
+    motion, body = pliant.read_motion(file), ElasticBody(mesh, skeleton, nodes=200)
+    for k in (0, len(motion) // 2, len(motion) - 1):
+        carried = body.embed(body.carried(body.frames_of(motion[k]), 0))
+        np.testing.assert_allclose(carried, skinned.points[k], atol=1e-6 * mesh.diagonal)
+    offsets = mesh.bind_offsets
+    np.testing.assert_array_equal(mesh.scaled(3.0).bind_offsets["elbow"], 3 * offsets["elbow"])
+    assert not mesh.with_points(2 * mesh.points).bind_offsets
+    assert mesh.welded().mesh.bind_offsets["root"].shape == mesh.welded().mesh.points.shape
+
+
+def test_what_flesh_adds_to_a_skin_stretches_no_edge_by_much_however_short():
+    """Where it ends from one vertex to the next, and along one thousandth of the diagonal."""
+    near = BAR.points[0] + 1e-3 * BAR.diagonal * np.array([-1, 0, 0])
+    faces = [*([int(v) for v in face] for face in BAR.polygons), [0, int(BAR.edges[0, 1]), len(BAR.points)]]
+    mesh = Mesh(np.concatenate([BAR.points, [near]]), faces)
+    rows = np.zeros((len(mesh.points), 1))
+    rows[BAR.points[:, 0].argsort()[: len(BAR.points) // 2]] = 1.0
+    added = _smoothed(csr_array(rows), mesh).toarray()
+    a, b = mesh.edges.T
+    stretch = np.abs(added[a] - added[b])[:, 0] / np.linalg.norm(mesh.points[a] - mesh.points[b], axis=1)
+    assert stretch.max() * mesh.diagonal < 1 / SMOOTHING
+    assert added.min() < 0.01
+    assert added.max() > 0.95
 
 
 def test_the_skin_takes_over_gradually():

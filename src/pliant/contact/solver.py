@@ -288,7 +288,8 @@ class ContactSolver:
                 break
             d = (goal - x) / (steps - k)
             now = [path((k + 1) / steps) for path in paths]
-            moved = x + d if steps == 1 and few else self._stridden(x, d, now, nears, rho, body)
+            to = goal if k == steps - 1 else x + d
+            moved = to if steps == 1 and few else self._stridden(x, to, now, nears, rho, body)
             for earlier, after, near in zip(placed, now, nears, strict=True):
                 if near.swept is not None:
                     continue
@@ -380,20 +381,21 @@ class ContactSolver:
     def _stridden(
         self,
         x: Floats,
-        d: Floats,
+        goal: Floats,
         obstacles: Sequence[Obstacle],
         nears: Sequence[ObstacleContacts],
         rho: Floats,
         body: ContactBody,
     ) -> Floats:
-        """A step of the march: what a motion d becomes by obstacles and, where it would lead through, by the body.
+        """A step of the march: what the motion to a goal becomes by obstacles and, where it would lead through, by the
+        body. It gets there exactly if nothing is in the way, so that this need not be asked again.
 
         Where it meets what is swept, all go on together to just before that, and from there.
         """
         own = self.self_contact
         both = list(zip(obstacles, nears, strict=True))
         swept = [(near, near.swept, near.swept.obstacle.points(o)) for o, near in both if near.swept is not None]
-        left, part = 1.0, 1.0
+        d, left, part = goal - x, 1.0, 1.0
         for _ in range(MAX_PARTS if swept else 1):
             ahead = min(part / left, 1.0)
             goals = [some.points + ahead * (to - some.points) for _, some, to in swept]
@@ -401,13 +403,14 @@ class ContactSolver:
             for _ in range(MAX_MEETINGS):
                 pairs = [some.rows(rho, to=to) for (_, some, _), to in zip(swept, goals, strict=True)]
                 pairs += [] if own is None else [own.rows(rho)]
-                moved = x + deflected(together([makers, pairs])(x), ahead * d, body)
+                step = deflected(together([makers, pairs])(x), ahead * d, body)
+                moved = goal if np.array_equal(step, goal - x) else x + step
                 met = [some.meet(x, moved, to) for (_, some, _), to in zip(swept, goals, strict=True)]
                 met += [] if own is None else [own.meet(x, moved)]
                 share = min((free for free, _ in met), default=1.0)
                 if not any(new for _, new in met):
                     break
-            x, d = x + share * (moved - x), (1 - share * ahead) * d
+            x, d = moved if share == 1 else x + share * (moved - x), (1 - share * ahead) * d
             for (_, some, _), to in zip(swept, goals, strict=True):
                 some.points = some.points + share * (to - some.points) if share < 1 else to
                 some.refresh()

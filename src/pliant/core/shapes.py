@@ -174,6 +174,8 @@ class Mesh(Convertible, Value):
     """(n,) weights by name; a skin's joints are such groups."""
     world: World | None
     """The file's axes and units; None if it says nothing."""
+    bind_offsets: Mapping[str, Floats]
+    """(n, 3) by joint: from each vertex to where that joint alone has it. Empty if the mesh stands as it was bound."""
 
     def __init__(
         self,
@@ -189,6 +191,7 @@ class Mesh(Convertible, Value):
         attributes: Mapping[str, NDArray[Any]] | None = None,
         vertex_groups: Mapping[str, Floats] | None = None,
         world: World | None = None,
+        bind_offsets: Mapping[str, Floats] | None = None,
     ) -> None:
         put = object.__setattr__
         put(self, "points", as_points(points))
@@ -213,6 +216,7 @@ class Mesh(Convertible, Value):
         put(self, "attributes", checked_attributes(attributes, len(self.points)))
         put(self, "vertex_groups", checked_attributes(vertex_groups, len(self.points), "vertex group", finite=True))
         put(self, "world", world)
+        put(self, "bind_offsets", checked_attributes(bind_offsets, len(self.points), "bind offset", finite=True))
 
     def __repr__(self) -> str:
         return f"Mesh({len(self.points)} points, {len(self.polygons)} faces)"
@@ -221,14 +225,16 @@ class Mesh(Convertible, Value):
         """The mesh with other points: same faces and triangles, normals rotated with the surface."""
         moved = as_many_points(points, len(self.points), "this mesh")
         if self.normals is None:
-            return replace(self, points=moved)
+            return replace(self, points=moved, bind_offsets={})
         from pliant.core.normals import rotated_normals
 
-        return replace(self, points=moved, normals=rotated_normals(self, moved))
+        return replace(self, points=moved, normals=rotated_normals(self, moved), bind_offsets={})
 
     def scaled(self, factor: float) -> Mesh:
         """All coordinates times `factor`, which is positive."""
-        return replace(self, points=locked(self.points * positive_number(factor, "the factor")))
+        factor = positive_number(factor, "the factor")
+        offsets = {name: factor * offset for name, offset in self.bind_offsets.items()}
+        return replace(self, points=locked(self.points * factor), bind_offsets=offsets)
 
     @cached_property
     def triangle_corners(self) -> Ints:
@@ -321,6 +327,7 @@ class Mesh(Convertible, Value):
             triangle_polygon=locked(self.triangle_polygon[solid]),
             attributes={name: values[kept] for name, values in self.attributes.items()},
             vertex_groups={name: values[kept] for name, values in self.vertex_groups.items()},
+            bind_offsets={name: values[kept] for name, values in self.bind_offsets.items()},
         )
         return Weld(mesh, locked(index), locked(kept))
 

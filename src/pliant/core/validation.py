@@ -45,11 +45,20 @@ def as_points(points: ArrayLike, what: str = "points") -> Floats:
     array = owned(points, what, np.float64)
     if array.ndim != 2 or array.shape[1] != 3:
         raise InputError(f"{what} have shape {array.shape}; expected (n, 3)")
-    finite = np.isfinite(array)
-    if not finite.all():
-        bad = int(np.flatnonzero(~finite.all(axis=1))[0])
-        raise InputError(f"{what}: point {bad} is {array[bad].tolist()}; expected finite coordinates")
+    found = not_finite(array, "point")
+    if found is not None:
+        raise InputError(f"{what}: {found[1]}")
     return array
+
+
+def not_finite(points: Floats, what: str, when: str = "") -> tuple[int, str] | None:
+    """The first of some points (n, d) with NaN or infinity, and what to say of it; None if all are finite."""
+    bad = np.flatnonzero(~np.isfinite(points).all(axis=1))
+    if not len(bad):
+        return None
+    others = f"; {len(bad):,} of {len(points):,} are not finite" if len(bad) > 1 else ""
+    k = int(bad[0])
+    return k, f"{what} {k} is {points[k].tolist()}{when} (numbered from 0{others}); expected finite coordinates"
 
 
 def as_many_points(points: ArrayLike, count: int, owner: str) -> Floats:

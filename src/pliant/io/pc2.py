@@ -24,7 +24,7 @@ from pliant.core.clips import DEFAULT_FPS, Animation
 from pliant.core.errors import InputError, PliantWarning
 from pliant.core.shapes import PointCloud
 from pliant.core.topology import Floats
-from pliant.core.validation import frame_rate
+from pliant.core.validation import frame_rate, not_finite
 from pliant.core.values import stack_frames
 from pliant.io.source import Source
 
@@ -88,11 +88,9 @@ def cached_frames(source: Source, data: memoryview, start: int, *, frames: int, 
 
     def checked(frame: int) -> Floats:
         table = stored[frame].astype(np.float64)
-        finite = np.isfinite(table).all(axis=1)
-        if not finite.all():
-            point = int(np.argmin(finite))
-            problem = f"point {point} is {table[point].tolist()}; expected finite coordinates"
-            raise source.error(problem, location=f"frame {frame}")
+        found = not_finite(table, "point")
+        if found is not None:
+            raise source.error(found[1], location=f"frame {frame}")
         return table
 
     return stack_frames(checked(frame) for frame in range(frames))

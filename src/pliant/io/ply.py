@@ -21,6 +21,7 @@ from pliant.core import srgb
 from pliant.core.errors import MissingFacesError
 from pliant.core.shapes import Layer, Mesh, PointCloud
 from pliant.core.topology import Floats, Polygons, locked
+from pliant.core.validation import not_finite
 from pliant.io.losses import mesh_losses, warn_of_losses
 from pliant.io.naming import one_line, unique_name
 from pliant.io.scan import scan_numbers
@@ -279,10 +280,9 @@ def read_points(source: Source) -> PointCloud:
 
 def _points(source: Source, vertices: dict[str, NDArray[Any]]) -> Floats:
     points = np.stack([vertices[name].astype(np.float64) for name in "xyz"], axis=1)
-    finite = np.isfinite(points).all(axis=1)
-    if not finite.all():
-        k = int(np.argmin(finite))
-        raise source.error(f"vertex {k} is {points[k].tolist()}; expected finite coordinates")
+    found = not_finite(points, "vertex")
+    if found is not None:
+        raise source.error(found[1])
     return points
 
 

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from pliant.core.errors import FileError
 from pliant.core.topology import Floats, Ints
+from pliant.core.validation import not_finite
 from pliant.io.source import Source
 from pliant.native import kernels
 
@@ -166,8 +167,7 @@ def checked_indices(
 
 def check_finite(source: Source, points: Floats, lines: Any, what: str = "vertex") -> Floats:
     """Points as they are, or an error naming the line of the first NaN or infinity."""
-    finite = np.isfinite(points).all(axis=1)
-    if not finite.all():
-        k = int(np.argmin(finite))
-        raise source.error(f"{what} {k} is {points[k].tolist()}; expected finite numbers", location=f"line {lines(k)}")
+    found = not_finite(points, what)
+    if found is not None:
+        raise source.error(found[1], location=f"line {lines(found[0])}")
     return points

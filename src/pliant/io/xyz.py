@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from pliant.core.shapes import PointCloud
+from pliant.core.validation import not_finite
 from pliant.io.losses import warn_of_losses
 from pliant.io.source import Source, text_of
 
@@ -32,9 +33,9 @@ def read_points(source: Source) -> PointCloud:
     if not rows:
         raise source.error("holds no points")
     table = np.array(rows)
-    if not np.isfinite(table[:, :3]).all():
-        bad = int(np.argmin(np.isfinite(table[:, :3]).all(axis=1)))
-        raise source.error(f"point {bad} is not finite; expected numbers")
+    found = not_finite(table[:, :3], "point")
+    if found is not None:
+        raise source.error(found[1])
     has_normals = width == 6 and bool((np.abs(np.linalg.norm(table[:, 3:], axis=1) - 1) < 0.02).all())
     return PointCloud(table[:, :3], table[:, 3:] if has_normals else None)
 

@@ -6,7 +6,8 @@ with the weights w_j is an affine combination of their points,
     x = Σ_j w_j (R_j X + t_j) = Σ_j w_j (f_j0 + Σ_k (X − F_j0)_k / s (f_jk − f_j0)),
 
 so it follows from the nodes in the same way as flesh does. Where the motion scales a joint (an eye blinks by being
-squashed), its frame is scaled, too.
+squashed), its frame is scaled, too. Where the file's rest pose is not the one that the mesh was bound in, each joint
+has the vertex elsewhere at rest: X is then X_j, Σ_j w_j X_j = X (`Mesh.bind_offsets`).
 
 Where the file has a skin, flesh adds to it: a vertex with functions φ_I of the free nodes is where the skin has it, and
 as far from there as flesh is from where the bones alone carry it,
@@ -15,13 +16,18 @@ as far from there as flesh is from where the bones alone carry it,
 
 The bones that carry nodes have frames of their own, which are not scaled: what a joint scales is the skin.
 So what the skin does is kept to the finest detail, and no edge is stretched by more than the difference of what is
-added at its ends. That is smooth: φ are averaged over neighbouring vertices as far as nodes reach, since they are steep
-beside the samples of bones. Flesh that is thinner than its nodes are apart has no say in how it bends, and a vertex
+added at its ends. φ are steep beside the samples of bones, and may end within an edge: what is added instead is
+
+    the minimum φ̄ of Σ_v |φ̄_v − φ_v|² + Σ_edges (r / ℓ)² |φ̄_a − φ̄_b|²
+
+with the edges' lengths ℓ at rest, and one distance r (`SMOOTHING`): the nearest to it whose stretches are small,
+however fine the mesh is. Flesh that is thinner than its nodes are apart has no say in how it bends, and a vertex
 that is far outside of its nodes exaggerates what they do: there it adds less, or nothing.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -36,7 +42,8 @@ from pliant.engines.simulate.cuts import CUT
 from pliant.engines.simulate.diffusion import RotationWeights
 from pliant.engines.simulate.discretisation import LEAST_THICKNESS
 from pliant.engines.simulate.mls import Interpolation
-from pliant.engines.simulate.nodes import SUPPORT_FACTOR, Nodes, relative_thickness
+from pliant.engines.simulate.nodes import Nodes, relative_thickness
+from pliant.numerics.linalg import factorize
 
 FRAME_SIZE = 0.2
 """s, over the diagonal."""
@@ -46,8 +53,10 @@ EXTRAPOLATED = (2.5, 3.5)
 """Σ |φ| of a vertex, up to which flesh adds all it has, and from which on nothing."""
 TRANSITION = 0.05
 """Distance, over the diagonal, over which what flesh adds ends, at least."""
-AVERAGED, AVERAGINGS = 2.0, 4
-"""Distance, over that of the nodes, over which functions are averaged; and how often."""
+SMOOTHING = 0.05
+"""r, over the diagonal."""
+SMOOTHED_AT_ONCE, LEAST_ADDED = 128, 1e-4
+"""Nodes whose functions are smoothed in one solve, and values that are left out after it."""
 NEAREST_VERTICES = 6
 """Of a vertex, which may be of other parts."""
 
@@ -79,23 +88,21 @@ def carried_surface(
     spread = csr_array((np.ones(len(elastic)), (elastic, np.arange(len(elastic)))), shape=(n, len(elastic)))
     carried = csr_array((n, len(bones.skeleton))) if binding.carried is None else binding.carried
     rows = spread @ csr_array(surface.matrix)
-    frames = _by_frames(carried @ _moving_alike(bones), mesh.points, bones, carriers, nodes.surface.diagonal)
+    diagonal = nodes.surface.diagonal
+    frames = _by_frames(carried @ _moving_alike(bones), mesh.points, bones, carriers, diagonal, mesh.bind_offsets)
     if binding.skin is not None:
         bound = np.zeros(n)
         bound[elastic] = np.diff(binding.skin.indptr)[elastic] > 0
-        share, reach = np.zeros(n), np.full(n, np.inf)
-        share[elastic], reach[elastic] = (
-            _shares(surface, nodes) * np.clip(1 - foreign / CUT, 0, 1),
-            _reach(surface, nodes),
-        )
+        share = np.zeros(n)
+        share[elastic] = _shares(surface, nodes) * np.clip(1 - foreign / CUT, 0, 1)
         share[elastic[bound[elastic] == 0]] = 1.0
         share = np.minimum(share, _gradual(share, mesh))
         free = diags_array((np.arange(len(nodes)) < nodes.free).astype(np.float64))
-        added = diags_array(bound) @ _averaged(diags_array(bound * share) @ rows @ free, mesh, reach)
+        added = diags_array(bound) @ _smoothed(diags_array(bound * share) @ rows @ free, mesh)
         skinned = diags_array(bound) @ binding.skin @ _moving_alike(bones)
-        frames = frames + _by_frames(skinned, mesh.points, bones, carriers, nodes.surface.diagonal)
+        frames = frames + _by_frames(skinned, mesh.points, bones, carriers, diagonal, mesh.bind_offsets)
         carrying = np.unique(weights.bone)
-        at_nodes = _by_frames(weights.table(len(bones)), nodes.points, bones, carrying, nodes.surface.diagonal)
+        at_nodes = _by_frames(weights.table(len(bones)), nodes.points, bones, carrying, diagonal)
         rows, frames = diags_array(1 - bound) @ rows + added, hstack([frames, -added @ at_nodes])
     table = csr_array(hstack([rows, frames]))
     table.eliminate_zeros()
@@ -112,24 +119,30 @@ def _moving_alike(bones: Bones) -> Any:
     return csr_array((np.ones(len(carriers)), (bones.joint[carriers], carriers)), (len(bones.skeleton), len(bones)))
 
 
-def _by_frames(weights: Any, points: Floats, bones: Bones, framed: Ints, diagonal: float) -> Any:
-    """Sparse (p, 4 c): points by those of the frames, for weights (p, b) of the bones."""
+def _by_frames(
+    weights: Any, points: Floats, bones: Bones, framed: Ints, diagonal: float,
+    offsets: Mapping[str, Floats] | None = None,
+) -> Any:  # fmt: skip
+    """Sparse (p, 4 c): points by those of the frames, for weights (p, b) of the bones.
+
+    offsets: by joint, (p, 3) from the points to where it has them.
+    """
     from scipy.sparse import coo_array
 
     number = np.full(len(bones), -1)
     number[framed] = np.arange(len(framed))
     moved = weights.tocoo()
     frame = number[moved.col]
-    away = (points[moved.row] - bones.heads[framed][frame]) / (FRAME_SIZE * diagonal)
+    offset = np.zeros((moved.nnz, 3))
+    for joint, of_joint in (offsets or {}).items():
+        mine = np.array(bones.skeleton.names)[bones.joint[moved.col]] == joint
+        offset[mine] = of_joint[moved.row[mine]]
+    at = points.copy()  # less what offsets add up to, so that all weights give the points at rest
+    np.add.at(at, moved.row, -moved.data[:, None] * offset)
+    away = (at[moved.row] + offset - bones.heads[framed][frame]) / (FRAME_SIZE * diagonal)
     value = np.concatenate([(1 - away.sum(axis=1))[:, None], away], axis=1) * moved.data[:, None]
     where = np.repeat(moved.row, 4), (4 * frame[:, None] + np.arange(4)).ravel()
     return coo_array((value.ravel(), where), shape=(len(points), 4 * len(framed))).tocsr()
-
-
-def _reach(surface: Interpolation, nodes: Nodes) -> Floats:
-    """(p,) the distance over which functions are averaged around each vertex."""
-    weight = _sizes(surface)
-    return np.asarray(AVERAGED / SUPPORT_FACTOR * (weight @ nodes.radii) / (weight @ np.ones(len(nodes))))
 
 
 def _sizes(surface: Interpolation) -> Any:
@@ -139,24 +152,25 @@ def _sizes(surface: Interpolation) -> Any:
     return sizes
 
 
-def _averaged(rows: Any, mesh: Mesh, reach: Floats) -> Any:
-    """Rows of vertices, averaged over neighbours that are nearer than `reach` (n,), `AVERAGINGS` times."""
-    from scipy.sparse import csr_array, diags_array
+def _smoothed(rows: Any, mesh: Mesh) -> Any:
+    """Rows φ (n, nodes) of vertices as φ̄, across seams."""
+    from scipy.sparse import csr_array, diags_array, hstack
 
     weld = mesh.welded(WELD)
-    count, (a, b) = len(weld.mesh.points), weld.mesh.edges.T
+    count, edges = len(weld.mesh.points), weld.mesh.edges
+    length = np.linalg.norm(weld.mesh.points[edges[:, 0]] - weld.mesh.points[edges[:, 1]], axis=1) / mesh.diagonal
+    stiffness = np.square(SMOOTHING / np.maximum(length, WELD))
+    springs = csr_array((stiffness, edges.T), shape=(count, count))
+    springs = springs + springs.T
+    factor = factorize(diags_array(1 + springs.sum(axis=1)) - springs)
     first = np.zeros(count, dtype=np.int64)
     first[weld.index] = np.arange(len(weld.index))
-    near = reach[first]
-    length = np.linalg.norm(weld.mesh.points[a] - weld.mesh.points[b], axis=1)
-    weight = np.exp(-np.square(length / np.minimum(near[a], near[b])))
-    pairs = np.concatenate([a, b, np.arange(count)]), np.concatenate([b, a, np.arange(count)])
-    mean = csr_array((np.concatenate([weight, weight, np.ones(count)]), pairs), shape=(count, count))
-    mean = diags_array(1 / mean.sum(axis=1)) @ mean
-    found = csr_array(rows)[first]
-    for _ in range(AVERAGINGS):
-        found = mean @ found
-    return found[weld.index]
+    given = csr_array(rows)[first].tocsc()
+    parts = []
+    for begin in range(0, given.shape[1], SMOOTHED_AT_ONCE):
+        some = factor.solve(given[:, begin : begin + SMOOTHED_AT_ONCE].toarray())
+        parts.append(csr_array(np.where(np.abs(some) < LEAST_ADDED, 0, some)))
+    return hstack(parts, format="csr")[weld.index]
 
 
 def _shares(surface: Interpolation, nodes: Nodes) -> Floats:

@@ -21,7 +21,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,6 +38,7 @@ from pliant.core.shapes import Mesh, Shape, TetMesh
 from pliant.core.skeleton import Motion
 from pliant.core.topology import Floats, Ints
 from pliant.engines.simulate.nodes import SUPPORT_FACTOR
+from pliant.native import kernels
 from pliant.numerics.linalg import one_blas_thread
 
 if TYPE_CHECKING:
@@ -174,6 +174,11 @@ class Collisions:
         return self.N[:, : self.body.nodes.free].tocsr()
 
     @cached_property
+    def from_surface(self) -> Any:
+        """Sparse (free, s): N of the free nodes, transposed."""
+        return self.N_free.T.tocsr()
+
+    @cached_property
     def layer(self) -> Floats:
         """(s,) k, the stiffness of the layer."""
         from scipy.spatial import cKDTree
@@ -236,7 +241,7 @@ class Collisions:
 
     def forces(self, x: Floats, state: ContactState) -> Floats:
         """(free, 3) on nodes (n, 3) by the layer, as contact has moved it."""
-        return np.asarray(self.N_free.T @ (self.layer[:, None] * (state.x - self.points(x))))
+        return np.asarray(self.from_surface @ (self.layer[:, None] * (state.x - self.points(x))))
 
     def measured(self, state: BodyState) -> BodyState:
         """A state to go on from, with its depth in the obstacles as they are at first."""
@@ -308,38 +313,34 @@ class StageContact:
 
     def forces(self, pressed: Pressed) -> Floats:
         """(free, 3) the gradient of the energy."""
-        return np.asarray(-(self._collisions.N_free.T @ pressed.force))
+        return np.asarray(-(self._collisions.from_surface @ pressed.force))
 
     def curvature(self, pressed: Pressed) -> tuple[Any, ...]:
         """The second derivative: nodes and direction of each contact, and the stiffness of those that share vertices.
 
         Larger groups than `MOST_IN_GROUP` are taken apart: then it is about that.
         """
-        from scipy.sparse import csr_matrix
-        from scipy.sparse.csgraph import connected_components
+        from scipy.sparse import csr_array
 
-        rows, count = pressed.rows, len(pressed.rows)
-        entries = np.repeat(np.arange(count), 4), rows.vertices.ravel()
-        points = csr_matrix((rows.weights.ravel(), entries), shape=(count, len(self._layer)))
-        points.sum_duplicates()
-        points.eliminate_zeros()
-        S = (points.multiply(1 / self._layer) @ points.T).tocsr()
-        number, group = connected_components(S, directed=False)
-        size = np.bincount(group, minlength=number)
-        group = np.where(size[group] > MOST_IN_GROUP, number + np.arange(count), group)
-        order = np.argsort(group, kind="stable")
-        first = np.concatenate([[0], np.flatnonzero(np.diff(group[order])) + 1, [count]]) if count else np.zeros(1)
-        S, directions, soft = S[order][:, order], rows.directions[order], 1 / rows.rho[order]
-        stiffness = [np.zeros(0)]
+        rows, count, points = pressed.rows, len(pressed.rows), len(self._layer)
+        order, first = np.empty(count, np.int64), np.empty(count + 1, np.int64)
+        number = kernels.contact_groups(rows.vertices, rows.weights, points, MOST_IN_GROUP, order, first)
+        first = first[: number + 1]
+        size = np.diff(first)
+        begin = np.concatenate([[0], np.cumsum(size**2)])
+        stiffness = np.zeros(begin[-1])
+        kernels.contact_softness(
+            rows.vertices, rows.weights, rows.directions, rows.rho, 1 / self._layer, order, first, begin, stiffness
+        )
         with one_blas_thread():  # more of them are slower for blocks as small as these
-            for a, b in pairwise(first.astype(np.int64).tolist()):
-                block = S[a:b, a:b].toarray() * (directions[a:b] @ directions[a:b].T)
-                block[np.diag_indices_from(block)] += soft[a:b]
-                stiffness.append(np.linalg.inv(block).ravel())
-        nodes = (points[order] @ self._collisions.N_free).tocsr()
+            for k in np.unique(size).tolist():
+                at = (begin[:-1][size == k, None] + np.arange(k * k)).ravel()
+                stiffness[at] = np.linalg.inv(stiffness[at].reshape(-1, k, k)).ravel()
+        each = rows.weights[order].ravel(), rows.vertices[order].ravel(), np.arange(0, 4 * count + 1, 4)
+        nodes = csr_array(each, shape=(count, points)) @ self._collisions.N_free
         return (
             nodes.indptr.astype(np.int64), nodes.indices.astype(np.int32), nodes.data.astype(np.float32),
-            directions.astype(np.float32), first.astype(np.int64), np.concatenate(stiffness).astype(np.float32),
+            rows.directions[order].astype(np.float32), first, stiffness.astype(np.float32),
         )  # fmt: skip
 
     def settled(self, x: Floats) -> StepContact:

@@ -37,7 +37,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import dataclass, field, fields, replace
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -277,7 +277,7 @@ class Stepper:
         if contact is not None and self.collisions is not None:
             force += self.collisions.forces(x, contact)
         strain, stretch = body.operator.strains(x, R[0])
-        limits, energy, overstrained = self.limits.exceeded(x, carried[0]), 0.0, 0
+        limits, energy, overstrained = self.limits.exceeded(x, partial(self.limits.imposed, carried[0])), 0.0, 0
         if limits is not None:
             stressed = limits.at(x)
             force, energy = force - limits.forces(stressed), stressed.energy
@@ -325,8 +325,10 @@ class Stepper:
         x: the nodes of a linear solve without either, from a guess. solved: that solve, which may have iterations left.
         """
 
+        imposed = cache(lambda: self.limits.imposed(carried))
+
         def exceeded(x: Floats) -> StrainLimits | None:
-            return self.limits.exceeded(x, carried)
+            return self.limits.exceeded(x, imposed)
 
         limits = exceeded(x)
         unsolved = solved.strain > accuracy and solved.iterations < iterations

@@ -73,11 +73,14 @@ class Descent:
         self.linear = left(x)
         self.stressed = None if limits is None else limits.at(x)
         self.pressed = None if contact is None else contact.at(x)
+        self._left: Floats | None = None
 
     @property
     def lacking(self) -> Floats:
         """(free, 3) the forces that are left."""
-        return self._lacking(self.linear, self.stressed, self.pressed)
+        if self._left is None:
+            self._left = self._lacking(self.linear, self.stressed, self.pressed)
+        return self._left
 
     def _lacking(self, linear: Floats, stressed: Stressed | None, pressed: Pressed | None) -> Floats:
         if self.limits is not None and stressed is not None:
@@ -99,7 +102,7 @@ class Descent:
     def limit(self, limits: StrainLimits | None) -> bool:
         """Let limits act from here on, if there are any; whether there are."""
         if limits is not None:
-            self.limits, self.stressed = limits, limits.at(self.x)
+            self.limits, self.stressed, self._left = limits, limits.at(self.x), None
         return limits is not None
 
     def ahead(self, d: Floats) -> Floats:
@@ -129,7 +132,7 @@ class Descent:
                 pressed = self.contact.at(self.x + share * step)
                 change += _energy(pressed)
             if change <= enough:
-                self.stressed, self.pressed = stressed, pressed
+                self.stressed, self.pressed, self._left = stressed, pressed, None
                 self.x[:free] += share * d
                 self.linear = linear if share == 1.0 else self.left(self.x)
                 return share
@@ -147,9 +150,10 @@ class Descent:
         if self.contact is None:
             return False
         stressed, pressed = self._limited(dF, share), self.contact.at(ahead)
-        if np.linalg.norm(self._lacking(linear, stressed, pressed)) > most * np.linalg.norm(self.lacking):
+        left = self._lacking(linear, stressed, pressed)
+        if np.linalg.norm(left) > most * np.linalg.norm(self.lacking):
             return False
-        self.x, self.linear, self.stressed, self.pressed = ahead, linear, stressed, pressed
+        self.x, self.linear, self.stressed, self.pressed, self._left = ahead, linear, stressed, pressed, left
         return True
 
     def _limited(self, dF: Floats | None, share: float) -> Stressed | None:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -96,7 +97,7 @@ def balanced(
 
         x = x.copy()
         found = refine(posed, x, left, single, 1.0, preconditioner, **solving)
-        exceeded, energy, overstrained = limits.exceeded(x, start), 0.0, 0
+        exceeded, energy, overstrained = limits.exceeded(x, partial(limits.imposed, start)), 0.0, 0
         if exceeded is not None:
             within = limited(posed, start, x, left, exceeded, single, 1.0, preconditioner, scale=found.scale, **solving)
             x, found, energy = within.x, within.solved, within.limit_energy

@@ -21,6 +21,7 @@ known: φ''(σ_k), and for each pair (φ'_i - φ'_j) / (σ_i - σ_j), never nega
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -102,15 +103,15 @@ class StrainLimits:
         at_nodes[seen] = np.maximum.reduceat(values[point], start[seen])
         return np.maximum.reduceat(at_nodes[functions.node], functions.start[:-1])
 
-    def exceeded(self, x: Floats, carried: Floats) -> StrainLimits | None:
-        """Those that nodes x (n, 3) exceed, which bones would carry to `carried`; None if they exceed none."""
+    def exceeded(self, x: Floats, imposed: Callable[[], StrainLimits]) -> StrainLimits | None:
+        """Those that nodes x (n, 3) exceed, of the limits that bones impose; None if they exceed none."""
         if not len(self.walls):
             return None
         F = self.gradients(x)
         if not self.outside(F):
             return None
-        imposed = self.imposed(carried)
-        return imposed if imposed.outside(F) else None
+        limits = imposed()
+        return limits if limits.outside(F) else None
 
     @property
     def _ranges(self) -> tuple[Floats, Floats]:

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from pliant.core.errors import PliantWarning
 from pliant.core.shapes import Labels, Layer, World
 from pliant.core.topology import Floats, Ints, Polygons
+from pliant.core.validation import not_finite
 from pliant.io.alembic.archive import AbcObject, Archive, Property
 from pliant.io.joining import (
     Part,
@@ -218,11 +219,9 @@ def _error(item: AbcObject) -> Callable[..., Exception]:
 def _points(item: AbcObject, values: Floats, when: str = "") -> Floats:
     if values.shape[1] != 3:
         raise _error(item)(f"has points of {values.shape[1]} coordinates; expected 3", location=item.path)
-    good = np.isfinite(values)
-    if not good.all():
-        bad = int(np.argmin(good.all(axis=1)))
-        problem = f"point {bad} is {values[bad].tolist()} {when}".rstrip()
-        raise _error(item)(f"{problem}; expected finite coordinates", location=item.path)
+    found = not_finite(values, "point", f" {when}" if when else "")
+    if found is not None:
+        raise _error(item)(found[1], location=item.path)
     return values
 
 

@@ -89,6 +89,7 @@ class Restored:
             appearances={name: look for name, look in mesh.appearances.items() if name in names},
             attributes={**{name: values[first] for name, values in mesh.attributes.items()}, **self.attributes},
             vertex_groups={**{name: w[first] for name, w in mesh.vertex_groups.items()}, **self.groups},
+            bind_offsets={name: offset[first] for name, offset in mesh.bind_offsets.items()},
             world=mesh.world,
         )
 

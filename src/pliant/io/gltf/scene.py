@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant.core.normals import cofactors, unit, vertex_normals
-from pliant.core.shapes import Labels, Layer, Mesh, PointCloud, World
+from pliant.core.shapes import Labels, Layer, Mesh, PointCloud, World, bounding_diagonal
 from pliant.core.topology import Floats, Ints
 from pliant.io.gltf.data import GltfDocument
 from pliant.io.gltf.geometry import Block, Geometry, modes, read_geometry
@@ -25,6 +25,9 @@ from pliant.io.gltf.material import read_appearance
 from pliant.io.gltf.tree import ChannelPath, NodeTree, Placed, placed_meshes, read_tree
 from pliant.io.naming import unique_names
 from pliant.io.posing import blended, morphed, skinned
+
+AS_BOUND = 1e-6
+"""Distance, over the diagonal, up to which a mesh at rest stands as it was bound."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,12 +64,16 @@ class NodeMesh:
                 return np.array(np.broadcast_to(shape, (frames, *shape.shape[1:])))
             frame = world[:, self.placed.node]
             return shape @ np.swapaxes(frame[:, :3, :3], 1, 2) + frame[:, None, :3, 3]
-        return skinned(shape, self.influence, world[:, self.skin.joints] @ self.skin.inverse_bind)
+        return skinned(shape, self.influence, self.bound(world))
+
+    def bound(self, world: Floats) -> Floats:
+        """(..., j, 4, 4) what the joints do to the mesh, W_j B_j, in poses of `world` (..., nodes, 4, 4)."""
+        assert self.skin is not None
+        return np.asarray(world[..., self.skin.joints, :, :] @ self.skin.inverse_bind)
 
     def blended(self, world: Floats) -> Floats:
         """(n, 3, 4) each vertex's blend of its joints' transforms."""
-        assert self.skin is not None
-        return blended(self.influence, world[self.skin.joints] @ self.skin.inverse_bind)
+        return blended(self.influence, self.bound(world))
 
     def normals(self, world: Floats) -> Floats:
         """(n, 3) unit normals in the pose of `world` (nodes, 4, 4), transformed by the cofactor matrices."""
@@ -226,6 +233,7 @@ def rest_mesh(scene: GltfScene, points: Floats | None = None) -> Mesh:
         attributes=_attributes(scene),
         vertex_groups=_vertex_groups(scene),
         world=World(),
+        bind_offsets=_bind_offsets(scene, world, points),
     )
 
 
@@ -312,6 +320,25 @@ def _vertex_groups(scene: GltfScene) -> dict[str, Floats]:
             put(above[part.placed.node], np.arange(start, end), 1.0)
         start = end
     return groups
+
+
+def _bind_offsets(scene: GltfScene, world: Floats, points: Floats) -> dict[str, Floats]:
+    """By joint, (n, 3) from the points of the rest pose `world` to where the joint alone has them, W_j B_j v."""
+    offsets: dict[str, Floats] = {}
+    start = 0
+    for part in scene.parts:
+        end = start + len(part.block.positions)
+        if part.skin is not None:
+            (shape,) = morphed(part.block.positions, part.block.targets, part.weights[None])
+            columns = part.influence.tocsc()
+            for j, (name, frame) in enumerate(zip(part.skin.names, part.bound(world[0]), strict=True)):
+                rows = columns.indices[columns.indptr[j] : columns.indptr[j + 1]]
+                offset = shape[rows] @ frame[:3, :3].T + frame[:3, 3] - points[start + rows]
+                if len(rows):
+                    offsets.setdefault(name, np.zeros_like(points))[start + rows] = offset
+        start = end
+    least = AS_BOUND * bounding_diagonal(points)
+    return offsets if any(np.abs(offset).max() > least for offset in offsets.values()) else {}
 
 
 def _joints_above(scene: GltfScene) -> dict[int, str]:

@@ -118,7 +118,7 @@ class SimulateRun(EngineRun):
         rows = {
             "shape": repr(body.shape),
             "skeleton": f"{len(body.skeleton)} joints, {bones} bones, {samples} samples",
-            "motion": "" if self.motion is None else repr(self.motion),
+            "motion": "" if self.motion is None else f"{self.motion.name} {self.motion!r}".lstrip(),
             **self._mapping,
             "parts": body.binding.summary(),
             "muscles": "; ".join(map(self._muscle_summary, self.muscles)),
@@ -197,6 +197,7 @@ class SimulateRun(EngineRun):
             "title": self.title,
             "vertices": len(body.shape.points),
             "joints": list(body.skeleton.names),
+            "motion": None if self.motion is None else self.motion.name,
             "map": {} if self.mapped is None else dict(self.mapped.names),
             "limbs": None if self.mapped is None or self.mapped.limbs is None else self.mapped.limbs.to_dict(),
             "bones": list(body.bones.names),
