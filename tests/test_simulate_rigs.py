@@ -478,6 +478,19 @@ def test_what_flesh_adds_to_a_skin_stretches_no_edge_by_much_however_short():
     assert added.max() > 0.95
 
 
+@pytest.mark.parametrize("nodes", [50, 400])
+def test_smoothing_keeps_the_sum_of_what_flesh_adds(nodes):
+    """However many nodes there are: else refining them would take some of the motion away."""
+    rng = np.random.default_rng(0)
+    rows = np.zeros((len(BAR.points), nodes))
+    places = BAR.points[rng.choice(len(BAR.points), nodes, replace=False)]
+    near = np.argsort(np.linalg.norm(BAR.points[:, None] - places, axis=2), axis=1)[:, :10]
+    np.put_along_axis(rows, near, 0.1, axis=1)
+    added = _smoothed(csr_array(rows), BAR)
+    np.testing.assert_allclose(added.sum(axis=1), 1.0, atol=1e-9)
+    assert added.nnz < 0.5 * nodes * len(BAR.points)
+
+
 def test_the_skin_takes_over_gradually():
     share = np.ones(len(BAR.points))
     share[np.argmin(BAR.points[:, 0])] = 0.0

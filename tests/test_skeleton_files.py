@@ -46,15 +46,25 @@ def test_bvh_joints_land_where_the_channels_say(tmp_path):
     assert np.allclose(end, [0, 0, -1])  # Rz(90) Rx(90) (0, -1, 0)
 
 
+def bvh_chain(count, position):
+    """A root and joints 2 below each other, all of which have the same position channels, in one frame."""
+    channels = "CHANNELS 3 Xposition Yposition Zposition"
+    text = f"HIERARCHY\nROOT a\n{{\nOFFSET 0 0 0\n{channels}\n"
+    text += "".join(f"JOINT b{k}\n{{\nOFFSET 0 -2 0\n{channels}\n" for k in range(count))
+    text += "End Site\n{\nOFFSET 0 -1 0\n}\n" + "}\n" * (count + 1)
+    return f"{text}MOTION\nFrames: 1\nFrame Time: 0.04\n0 5 0{f' {position}' * count}\n"
+
+
 def test_bvh_positions_near_zero_are_added_to_the_offsets(tmp_path):
-    """As MakeHuman writes them; else all joints would fall into one."""
-    text = ARM.replace("CHANNELS 3 Z", "CHANNELS 6 Xposition Yposition Zposition Z")
-    for given, y in (("0 0.1 0", 3.1), ("0 -1.9 0", 3.1)):
-        moved = text.replace("0  0 0 0\n", f"0  {given} 0 0 0\n").replace("0  0 90 0\n", f"0  {given} 0 90 0\n")
-        motion = pliant.read_motion(write(tmp_path, moved))
+    """As MakeHuman writes them; else all joints would fall into one. A single joint may well be there."""
+    with pytest.warns(PliantWarning, match="added to their offsets"):
+        motion = pliant.read_motion(write(tmp_path, bvh_chain(4, "0 0.01 0")))
+    np.testing.assert_allclose(motion.world()[0][0, :, 1], 5 - 1.99 * np.arange(5))
+    pliant.write(tmp_path / "b.bvh", motion)
+    assert np.allclose(pliant.read_motion(tmp_path / "b.bvh").world()[0], motion.world()[0])
+    for count, position, y in ((4, "0 -1.9 0", 3.1), (1, "0 0.01 0", 5.01)):
+        motion = pliant.read_motion(write(tmp_path, bvh_chain(count, position)))
         np.testing.assert_allclose(motion.world()[0][0, 1], [0, y, 0])
-        pliant.write(tmp_path / "b.bvh", motion)
-        assert np.allclose(pliant.read_motion(tmp_path / "b.bvh").world()[0], motion.world()[0])
 
 
 @pytest.mark.parametrize("order", ["".join(p) for p in itertools.permutations("XYZ")])

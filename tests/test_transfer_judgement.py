@@ -107,7 +107,15 @@ def test_articulation_is_the_same_wherever_a_body_goes_and_whatever_its_size() -
     assert articulation(np.repeat(gait[:1], 4, axis=0)) == pytest.approx(0, abs=1e-12)
 
 
-def test_feet_hands_and_heads_are_rigid_unless_told(walked: pliant.Transfer) -> None:
+@pytest.mark.parametrize("held", [False, True])
+def test_feet_hands_and_heads_are_rigid_unless_told(walked: pliant.Transfer, held: bool) -> None:
+    """Wherever the cage has them: one that is held does not travel with the motion."""
+    if held:
+        walk, target = gallery.creature_walk(6), walked.clip.shape
+        away = walk.translations + np.linspace(0, 2, 6)[:, None, None] * np.eye(len(walk.skeleton), 1)[:, :1] * [0, 0, 1]
+        middle = int(np.argmin(np.linalg.norm(target.points - target.points.mean(axis=0), axis=1)))
+        gone = replace(walk, translations=away)
+        walked = pliant.transfer(gone, target, walked.rig.cage, "auto", lattice=16, held=[middle])
     soft = replace(walked, clip=walked.rig.play(walked.cage.points, fps=walked.clip.fps))
     tree, rest = walked.registered.target.tree, walked.clip.shape.points
     checked = 0

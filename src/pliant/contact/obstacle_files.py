@@ -25,12 +25,12 @@ OBSTACLE_KINDS: dict[str, tuple[str, Callable[[Floats], Obstacle]]] = {
     "capsule": ("X,Y,Z,X,Y,Z,R", lambda n: Capsule(n[:3], n[3:6], n[6])),
     "cylinder": ("X,Y,Z,X,Y,Z,R", lambda n: Cylinder(n[:3], n[3:6], n[6])),
     "box": (
-        "X,Y,Z,SX,SY,SZ[,RX,RY,RZ]",
+        "X,Y,Z,SX,SY,SZ[,AX,AY,AZ]",
         lambda n: Box(n[:3], n[3:6], rotations.exp(np.radians(n[6:])) if len(n) > 6 else IDENTITY),
     ),
     "plane": ("X,Y,Z,NX,NY,NZ", lambda n: HalfSpace(n[:3], n[3:6])),
 }
-"""What can be named in one word: its numbers, those in brackets if wanted, and what they make. RX,RY,RZ: an axis that
+"""What can be named in one word: its numbers, those in brackets if wanted, and what they make. AX,AY,AZ: an axis that
 it is rotated about, as long as the degrees."""
 
 

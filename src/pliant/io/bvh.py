@@ -23,8 +23,9 @@ from pliant.io.naming import one_line, written_names
 from pliant.io.scan import scan_numbers
 from pliant.io.source import Source
 
-JOINTS_IN_ONE = 0.2
-"""Length of given positions, over their distance from the offsets, up to which they are added to those."""
+JOINTS_IN_ONE, FEWEST_IN_ONE = 0.05, 3
+"""Length of given positions, over their distance from the offsets, up to which they are added to those; and the joints
+below the root that have any, at least."""
 _CHANNELS = tuple(f"{axis}{what}" for what in ("position", "rotation") for axis in "XYZ")
 
 
@@ -189,7 +190,9 @@ def _frames(skeleton: Skeleton, channels: list[tuple[str, ...]], rows: Floats) -
     moved = [sum(name.endswith("position") for name in names) == 3 for names in channels]
     below = np.array(moved) & (skeleton.parents >= 0)
     given, offsets = positions[:, below], skeleton.offsets[below]
-    if np.linalg.norm(given, axis=2).sum() < JOINTS_IN_ONE * np.linalg.norm(given - offsets, axis=2).sum():
+    lengths = [np.linalg.norm(values, axis=2).sum() for values in (given, given - offsets)]
+    if below.sum() >= FEWEST_IN_ONE and lengths[0] < JOINTS_IN_ONE * lengths[1]:
+        warnings.warn("joints have positions near zero, which are added to their offsets", PliantWarning, stacklevel=2)
         positions[:, below] += offsets
     return quaternions, positions
 

@@ -125,7 +125,8 @@ def add_obstacles(group: Any) -> None:
         "--obstacle",
         metavar="WHAT",
         help="a closed mesh, a clip of one, sphere:X,Y,Z,R, capsule:X,Y,Z,X,Y,Z,R, cylinder:X,Y,Z,X,Y,Z,R, "
-        "box:X,Y,Z,SX,SY,SZ[,RX,RY,RZ] or plane:X,Y,Z,NX,NY,NZ (solid below); may be given again",
+        "box:X,Y,Z,SX,SY,SZ[,AX,AY,AZ] (rotated about that axis, as long as the degrees) or plane:X,Y,Z,NX,NY,NZ "
+        "(solid below); may be given again",
         **more,
     )
     group.add_argument(

@@ -51,17 +51,22 @@ class Brush:
             self._power = gui.add_slider("How stiff", -LARGEST_POWER, LARGEST_POWER, 0.25, 1.0, marks=marks, hint=hint)
             wash = gui.add_button("Wash it off", hint="Remove all that was painted")
         desk.on(self._switch, self._switched)
-        desk.on(wash, lambda: self._put([table for table in self._regions() if "centre" not in table]))
+        desk.on(wash, lambda: self._put([table for table in self._regions() if not self._is_dab(table)]))
 
     @property
     def on(self) -> bool:
         """Whether clicks and strokes paint."""
         return bool(self._switch.value)
 
+    def _is_dab(self, table: Document) -> bool:
+        """Whether a region may have been painted: it is a ball, and sets nothing else."""
+        return set(table) == {"centre", "radius", self._key}
+
     def take(self, drawn: Drawn) -> None:
         """Have a shape to paint on, which is at rest."""
         self._drawn, self._rest = drawn, drawn.points
         self._diagonal = bounding_diagonal(self._rest)
+        self.show()
 
     def click(self, start: Floats, direction: Floats) -> None:
         """A dab where a ray meets the shape."""
@@ -81,7 +86,7 @@ class Brush:
             return
         power = np.zeros(len(self._rest))
         for table in (*self._regions(), *self._stroke):
-            if "centre" in table and self._key in table:
+            if self._is_dab(table):
                 inside = np.linalg.norm(self._rest - table["centre"], axis=1) <= table["radius"]
                 power[inside] = np.log10(table[self._key] / self._usual())
         share = np.clip(np.abs(power) / LARGEST_POWER, 0, 1)[:, None]
@@ -89,6 +94,7 @@ class Brush:
         self._drawn.tint(colors if self.on else None)
 
     def _switched(self) -> None:
+        self._stroke = []
         self.show()
         if self.on:
             self._desk.hint("**Click the shape** to paint, or hold shift and drag. Red is stiffer, blue is softer.")

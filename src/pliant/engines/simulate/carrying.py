@@ -55,8 +55,9 @@ TRANSITION = 0.05
 """Distance, over the diagonal, over which what flesh adds ends, at least."""
 SMOOTHING = 0.05
 """r, over the diagonal."""
-SMOOTHED_AT_ONCE, LEAST_ADDED = 128, 1e-4
-"""Nodes whose functions are smoothed in one solve, and values that are left out after it."""
+SMOOTHED_AT_ONCE, LEAST_ADDED, NEGLIGIBLE = 128, 1e-5, 0.02
+"""Nodes whose functions are smoothed in one solve; values that are left out after it; and those, over a vertex's
+largest, whose sum the others take over."""
 NEAREST_VERTICES = 6
 """Of a vertex, which may be of other parts."""
 
@@ -170,7 +171,19 @@ def _smoothed(rows: Any, mesh: Mesh) -> Any:
     for begin in range(0, given.shape[1], SMOOTHED_AT_ONCE):
         some = factor.solve(given[:, begin : begin + SMOOTHED_AT_ONCE].toarray())
         parts.append(csr_array(np.where(np.abs(some) < LEAST_ADDED, 0, some)))
-    return hstack(parts, format="csr")[weld.index]
+    return _largest(hstack(parts, format="csr"), factor.solve(np.asarray(given.sum(axis=1)).ravel()))[weld.index]
+
+
+def _largest(rows: Any, sums: Floats) -> Any:
+    """Sparse rows without what is `NEGLIGIBLE` in each, which the others make up for, so that each has its sum."""
+    sizes = abs(rows)
+    of = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
+    largest = np.asarray(sizes.max(axis=1).todense()).ravel()
+    rows.data[sizes.data < NEGLIGIBLE * largest[of]] = 0
+    lost, kept = sums - np.asarray(rows.sum(axis=1)).ravel(), np.asarray(abs(rows).sum(axis=1)).ravel()
+    rows.data += np.abs(rows.data) * np.divide(lost, kept, out=np.zeros(len(kept)), where=kept > 0)[of]
+    rows.eliminate_zeros()
+    return rows
 
 
 def _shares(surface: Interpolation, nodes: Nodes) -> Floats:

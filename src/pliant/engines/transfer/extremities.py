@@ -1,7 +1,8 @@
 """Feet, hands and heads that move rigidly, though the cage around them bends.
 
-The points of a foot, a hand or a head go with the bone in it. With a the joint where it begins, u the mean of the
-directions of the bones before and after it, and τ half of its thickness, the share of the rigid motion at a point p is
+The points of a foot, a hand or a head rotate with the bone in it, about their centre, which stays where the cage has
+it. With a the joint where it begins, u the mean of the directions of the bones before and after it, and τ half of its
+thickness, the share of the rigid motion at a point p is
 
     w = S((p − a)·u / 2τ + ½) · S((d' − d) / τ) · S(2 − |x − x'| / τ),      S(t) = t² (3 − 2 t) from 0 to 1,
 
@@ -52,8 +53,7 @@ def with_rigid_ends(clip: Animation, found: Retargeted, times: Floats) -> Animat
     tree, rest = found.target.tree, clip.shape.points
     points, bones = clip.points.copy(), np.flatnonzero(tree.parents >= 0)
     ends = tree.locations[tree.parents[bones]], tree.locations[bones]
-    positions, frames = found.motion.at(times).world()
-    start, start_frames = found.skeleton.rest_world
+    frames, rest_frames = found.motion.at(times).world()[1], found.skeleton.rest_world[1]
     for end in extremities(found):
         mine = np.isin(bones, end.nodes)
         owner, near = nearest_segment(rest, *(side[mine] for side in ends))
@@ -65,10 +65,13 @@ def with_rigid_ends(clip: Animation, found: Retargeted, times: Floats) -> Animat
         tau = max(float(np.median(near[core])), 1e-300)
         a, u = _along(tree.locations, end)
         share = _step((other[own] - near[own]) / tau) * _step((rest[own] - a) @ u / (2 * tau) + 0.5)
+        if share.sum() < FEWEST_END_POINTS / 2:
+            continue
         joint = int(tree.joints[end.nodes[0]])
-        R = rotations.multiply(frames[:, joint], rotations.inverse(start_frames[joint]))
-        rigid = positions[:, None, joint] + rotations.rotate(R[:, None], rest[own] - start[joint])
-        away = rigid - clip.points[:, own]
+        R = rotations.multiply(frames[:, joint], rotations.inverse(rest_frames[joint]))
+        moved, m = clip.points[:, own], share / share.sum()
+        rigid = rotations.rotate(R[:, None], rest[own] - m @ rest[own]) + np.einsum("n,fni->fi", m, moved)[:, None]
+        away = rigid - moved
         share = share * _step(2 - np.linalg.norm(away, axis=2).max(axis=0) / tau)
         points[:, own] += share[:, None] * away
     return replace(clip, points=locked(points))

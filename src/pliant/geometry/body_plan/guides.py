@@ -84,7 +84,7 @@ def expected_joints(
     if one.role not in ("leg", "arm"):
         return None
     chain = chain_of(source, one)
-    if chain.end >= 1 and ankle >= 1:
+    if chain.end >= 1 and (ankle >= 1 or source.anatomy.legs > 2):  # animals stand on what is their legs' tips
         return (chain.inner, False) if chain.inner else None
     end = chain.end if ankle >= 1 else ankle
     if one.role == "leg" and ankle >= 1:

@@ -52,8 +52,9 @@ FOOT_HEIGHT, FOOT_REACH, FOOT_LENGTH, FEWEST_SOLE = 0.1, 0.45, 0.06, 12
 samples of its surface, at least."""
 ANKLE_HEIGHT, TOE_HEIGHT, LARGEST_TOE_HEIGHT = 0.08, 0.4, 0.05
 """Of an ankle, over the hip's, at least; of toes, over the ankle's; and over the leg's length, at most."""
-ANKLE_SAMPLES, ANKLE_SPREAD = 200, 0.01
-"""Places where an ankle may be; and how much higher or farther forward than the best, over the leg's length, count."""
+ANKLE_SAMPLES, LOWER_LEG, ANKLE_SPREAD = 100, 0.5, 0.01
+"""Places where an ankle may be; the share of the leg's length from which on; and how much higher or farther forward
+than the best, over the leg's length, count."""
 USUAL_SHARES = (0.45, 0.85)
 """Of the length of a leg or an arm up to knee and ankle, elbow and wrist, of what stands on two legs."""
 UPRIGHT, LEAST_CERTAINTY = 0.95, 0.3
@@ -154,7 +155,7 @@ class Foot:
 
 
 def find_foot(body: OrientedBody, limb: Limb, samples: Floats) -> Foot | None:
-    """The foot of a leg; None where nothing is below its end.
+    """The foot of a leg; None where nothing is below its end, or that does not point to the front.
 
     samples: (n, 3) of the surface. The foot is what is low and near the leg's end; the toes are its front end, along
     its longest direction; the ankle is where the leg is lowest and farthest back.
@@ -173,22 +174,24 @@ def find_foot(body: OrientedBody, limb: Limb, samples: Floats) -> Foot | None:
     if len(sole) < FEWEST_SOLE or float(curve[-1] @ up) - body.ground > FOOT_REACH * length:
         return None
     along = np.linalg.eigh((sole - sole.mean(axis=0)).T @ (sole - sole.mean(axis=0)))[1][:, -1]
-    along = along * (1.0 if along @ forward > 0 else -1.0)
+    if abs(along @ forward) < 0.5:
+        return None
+    along = along * np.sign(along @ forward)
     axes = np.stack([along, np.cross(up, along)])  # of the foot, not of the world
     extent = sole @ axes.T
     middle = (extent.max(axis=0) + extent.min(axis=0)) / 2 @ axes
     reach = (sole - middle) @ along
     toes = middle + np.quantile(reach, 0.97) * along
-    steps = np.linspace(0, length, ANKLE_SAMPLES)
+    steps = np.linspace(LOWER_LEG * length, length, ANKLE_SAMPLES)
     points = np.array([point_along(curve, step) for step in steps])
     above = points @ up - body.ground
-    low = np.where(above >= ANKLE_HEIGHT * above[0], points @ (up + along), np.inf)  # and far back
+    least = min(ANKLE_HEIGHT * float(curve[0] @ up - body.ground), above.max())
+    low = np.where(above >= least, points @ (up + along), np.inf)  # and far back
     share = np.exp((low.min() - low) / (ANKLE_SPREAD * length))
     reached = float(share @ steps / share.sum())
     ankle = point_along(curve, reached)
     height = body.ground + min(TOE_HEIGHT * (float(ankle @ up) - body.ground), LARGEST_TOE_HEIGHT * length)
-    ahead = float((toes - ankle) @ along / length) if along @ forward >= 0.5 else 0.0
-    return Foot(reached, toes + height * up, ahead)
+    return Foot(reached, toes + height * up, float((toes - ankle) @ along / length))
 
 
 def body_skeleton(shape: Shape, up: SignedAxis | None = None) -> tuple[Skeleton, OrientedBody] | None:
@@ -225,8 +228,8 @@ def jointed(
         curve, ankle = leg_curve(body, limb, samples)
         count = bone_count(body, limb)
         even = tuple((np.arange(1, count) / count).tolist())
-        usual = USUAL_SHARES if count == 3 and body.anatomy.legs == 2 and limb.role in JOINT_NAMES else even
-        ends = limb.role in JOINT_NAMES and (ankle < 1 or usual is USUAL_SHARES)
+        human = count == 3 and body.anatomy.legs == 2 and limb.role in JOINT_NAMES
+        usual, ends = USUAL_SHARES if human else even, human or ankle < 1
         if ankle < 1:
             usual = tuple(share * ankle / usual[-1] for share in usual)
         inner, ends = (expected or {}).get(limb.key, (usual, ends)) if count > 1 else ((), False)

@@ -219,6 +219,10 @@ class ElasticPanel(Panel):
         self.obstacles.see(not self.draft.static)
         self.request()
 
+    @property
+    def _paints(self) -> bool:
+        return self.brush.on and not self.sketching.on
+
     def _young(self) -> float:
         """Of the body."""
         return float(self.value_of(next(about for about in SimulateOptions.all() if about.name == "young")))
@@ -274,7 +278,9 @@ class ElasticPanel(Panel):
             stage.look_at(scene.shape.points, up_axis(scene.shape, scene.up).removeprefix("-"))
             self.drawn = stage.shape(BODY, scene.shape)
             self.drawn.on_click(self._clicked)
-            self.drawn.on_drag(lambda *drag: self.brush.drag(*drag) if self.brush.on else None)
+            self.drawn.on_drag(
+                lambda *drag: self.brush.drag(*drag) if self.brush.on and not self.sketching.on else None
+            )
             self.brush.take(self.drawn)
             self.obstacles.around(scene.shape.points)
         if self._pending and not scene.static:
@@ -476,7 +482,7 @@ class ElasticPanel(Panel):
         self.changed()
 
     def _clicked(self, origin: Floats, direction: Floats) -> None:
-        if self.brush.on and not self.sketching.on:
+        if self._paints:
             self.brush.click(origin, direction)
             return
         self.act(lambda: self._click(origin, direction))
