@@ -111,6 +111,7 @@ def test_a_film_of_the_frames_that_are_played_is_offered(window: Any) -> None:
     client.camera.image_height, client.camera.image_width = 30, 40
     client.get_render = lambda height, width, **_: np.full((height, width, 4), 20 * drawn[-1], np.uint8)
     window.timeline.show(10, 50.0, drawn.append, frame=3)
+    window.panel.frames.solved = dict.fromkeys(range(10))
     window.timeline.set_range(2, 8)
     client.gui["Save a film"].press()
     assert window.slow.idle(20)
@@ -118,6 +119,16 @@ def test_a_film_of_the_frames_that_are_played_is_offered(window: Any) -> None:
     (content,) = client.downloads.values()
     film = Pillow.open(BytesIO(content))
     assert (film.size, film.n_frames, film.info["duration"]) == ((40, 30), 4, 40)
+
+
+def test_a_film_of_frames_that_are_not_solved_is_refused(window: Any) -> None:
+    window.panel.frames.resize(4, 25.0)
+    window.panel.frames.drop()
+    window.client.get_render = None
+    window.client.gui["Save a film"].press()
+    assert window.slow.idle(20)
+    assert not window.client.downloads
+    assert any("4 of the frames are not solved yet" in body for _, body in window.client.notes)
 
 
 def test_a_dark_page_has_a_dark_ground(window: Any) -> None:

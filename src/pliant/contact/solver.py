@@ -550,7 +550,7 @@ class ContactFrame:
                     body, body.compliance, watched, x, farthest=solver._stride, deadline=until, iterations=most
                 )
             else:
-                most = min(most, FRICTION_ROUND_ITERATIONS) if solver.friction else most
+                most = min(most, FRICTION_ROUND_ITERATIONS) if solver.friction and not self._quick else most
                 found = minimise(
                     body, watched.rows, x, model, pressed=None if before is None else before.pressed, push=push,
                     farthest=solver._stride, meet=watched.meet if watched.meets else None,
@@ -564,7 +564,7 @@ class ContactFrame:
             depth, new = (0.0, False) if self._quick else solver.watch.examined(x, nears)
             crossed = own.crossings(x) if own is not None and not self._quick else 0
             clear = depth <= MAX_PENETRATION * diagonal and not new and not crossed
-            # Friction takes hold where the body comes to rest, not of what is still on its way out of an obstacle.
+            # Friction takes hold where the body has come to, at rest or after a round, not of what is in an obstacle.
             pressing = watched.by_obstacle(x, found.forces)
             settled = clear and solver._hold(body, x, nears, pressing) and solver._obeys_coulomb(pressing)
             soft = found.blocked and not found.converged and boost < MAX_BOOST

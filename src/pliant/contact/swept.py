@@ -32,7 +32,7 @@ EDGE_SHARE = 0.3
 
 
 class SweptObstacle:
-    """The triangles of an obstacle through a clip. alone: whether signed distances tell nothing, as it is thin."""
+    """The triangles of an obstacle through a clip. alone: whether they keep a body off it without signed distances."""
 
     def __init__(self, body: CollisionSurface, obstacle: Obstacle, kept: float, alone: bool) -> None:
         self.body, self.alone, self._first = body, alone, obstacle

@@ -47,7 +47,7 @@ class JobOutcome:
     kept: bool = False
     """Whether all was there already."""
     failure: str = ""
-    """Frames that did not converge, in a line."""
+    """What cannot be vouched for, in a line."""
     error: str = ""
     """Why there is no clip, in a line."""
     written: tuple[str, ...] = ()

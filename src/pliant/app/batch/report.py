@@ -29,11 +29,11 @@ def summary(batch: Batch, outcomes: Sequence[JobOutcome], seconds: float) -> lis
 def sentence(outcomes: Sequence[JobOutcome], seconds: float) -> str:
     """How many jobs there were, and how they ended."""
     failed = sum(bool(each.error) for each in outcomes)
-    unconverged = sum(bool(each.failure) for each in outcomes)
+    doubtful = sum(bool(each.failure) for each in outcomes)
     kept = sum(each.kept for each in outcomes)
     parts = [f"{len(outcomes)} job{'s' * (len(outcomes) != 1)}, {sum(each.frames for each in outcomes)} frames"]
     parts += [f"{kept} kept from before"] if kept else []
-    parts += [f"{unconverged} did not converge"] if unconverged else []
+    parts += [f"{doubtful} cannot be vouched for"] if doubtful else []
     parts += [f"{failed} failed"] if failed else []
     return f"{', '.join(parts)}; {_time(seconds)}, {_time(sum(each.seconds for each in outcomes))} of workers"
 

@@ -13,7 +13,7 @@ import os
 import tempfile
 import threading
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
@@ -32,7 +32,7 @@ from pliant.app.studio.scope import Scope, hear
 from pliant.app.studio.timeline import Timeline
 from pliant.app.studio.viewport import CAMERA_SIDES, SURFACES, Viewport, ViewStyle
 from pliant.app.studio.worker import Job, StoppedError, Worker
-from pliant.core.errors import FileError, PliantError
+from pliant.core.errors import FileError, InputError, PliantError
 from pliant.core.terminal import shell_command
 from pliant.engines.registry import ENGINES
 from pliant.io.sandbox import confined
@@ -430,7 +430,7 @@ class Session:
         return Image.fromarray(self.client.get_render(height, width, transport_format="png", timeout=30.0))
 
     def _download(self, suffix: str, content: bytes) -> None:
-        self.client.send_file_download(f"{Path(self._title).stem or 'pliant'}{suffix}", content)
+        self.client.send_file_download(f"{Path(self._title).stem or 'pliant'}{suffix}", content, save_immediately=True)
 
     def _save_picture(self) -> None:
         """Write what is seen, and offer it for download."""
@@ -444,12 +444,19 @@ class Session:
 
         timeline = self.timeline
         step = max(1, math.ceil(timeline.fps * timeline.speed / FILM_FPS))
-        pictures = []
-        for frame in timeline.shown(step):
-            job.check()
-            pictures.append(self._seen(FILM_WIDTH).convert("RGB"))
-            self.say(f"Filming frame {frame + 1} ...")
+        frames, pictures = timeline.played(step), []
+        clip = None if self.panel is None else self.panel.frames
+        lacking = 0 if clip is None or clip.count < 2 else sum(frame not in clip.solved for frame in frames)
+        if lacking:
+            raise InputError(f"{lacking} of the frames are not solved yet; play the clip first, and save the film then")
+        with closing(timeline.drawn(frames)) as drawn:
+            for frame in drawn:
+                job.check()
+                pictures.append(self._seen(FILM_WIDTH).convert("RGB"))
+                self.say(f"Filming frame {frame + 1} ...")
+        self.say("The film is being written ...")
         self._download(".gif", gif(pictures, timeline.fps * timeline.speed / step))
+        self.say("The film is downloaded.")
 
     def _build_opening(self, gui: Any, hear: Callable[..., Any]) -> None:
         if self._left is not None:

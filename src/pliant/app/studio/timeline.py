@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Any, Protocol
 
 from pliant.app.studio.page import Page
@@ -166,11 +166,15 @@ class Timeline:
         self._first, self._last = low, high
         self._tell(range=[low, high])
 
-    def shown(self, step: int) -> Iterator[int]:
-        """Draw every so many of the frames that are played; then the one that was seen before."""
+    def played(self, step: int = 1) -> range:
+        """Every so many of the frames that are played."""
+        return range(self._first, self._last + 1, step)
+
+    def drawn(self, frames: Iterable[int]) -> Generator[int, None, None]:
+        """Draw one frame after the other; then the one that was seen before."""
         before = self.frame
         try:
-            for frame in range(self._first, max(min(self._last, self.ready - 1), self._first) + 1, step):
+            for frame in frames:
                 self.scrub(frame)
                 yield frame
         finally:

@@ -55,7 +55,7 @@ TRANSITION = 0.05
 """Distance, over the diagonal, over which what flesh adds ends, at least."""
 SMOOTHING = 0.05
 """r, over the diagonal."""
-SMOOTHED_AT_ONCE, LEAST_ADDED, NEGLIGIBLE = 128, 1e-5, 0.02
+SMOOTHED_AT_ONCE, LEAST_ADDED, LEAST_OF_LARGEST = 128, 1e-5, 0.02
 """Nodes whose functions are smoothed in one solve; values that are left out after it; and those, over a vertex's
 largest, whose sum the others take over."""
 NEAREST_VERTICES = 6
@@ -175,11 +175,11 @@ def _smoothed(rows: Any, mesh: Mesh) -> Any:
 
 
 def _largest(rows: Any, sums: Floats) -> Any:
-    """Sparse rows without what is `NEGLIGIBLE` in each, which the others make up for, so that each has its sum."""
+    """Sparse rows without what is below `LEAST_OF_LARGEST`, which the others make up for: each has its sum."""
     sizes = abs(rows)
     of = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
     largest = np.asarray(sizes.max(axis=1).todense()).ravel()
-    rows.data[sizes.data < NEGLIGIBLE * largest[of]] = 0
+    rows.data[sizes.data < LEAST_OF_LARGEST * largest[of]] = 0
     lost, kept = sums - np.asarray(rows.sum(axis=1)).ravel(), np.asarray(abs(rows).sum(axis=1)).ravel()
     rows.data += np.abs(rows.data) * np.divide(lost, kept, out=np.zeros(len(kept)), where=kept > 0)[of]
     rows.eliminate_zeros()

@@ -61,6 +61,8 @@ MEDIAN_ROUNDS = 60
 AGREEING, TWISTED, EXACTLY_ALONG = 0.995, 0.88, 0.9995
 """Length of the mean of the directions from right to left from which joints agree; the cosine between what they say
 and an axis or a mesh's middle plane, at least, for that to be believed; that between the trunk's joints and an axis."""
+CLEAR_SCORE = 0.02
+"""From which on a score for the front counts as evidence."""
 LEAST_ALONG = 0.7
 """Cosine of the angle between a heading that is given and what is found to be forward or backward, at least."""
 SYMMETRY_ERROR = 0.05
@@ -87,6 +89,8 @@ class OrientedBody:
     """What decided, as text"""
     alike: bool = False
     """Whether it is mirrored front to back too, so that either may be the front."""
+    against: tuple[str, ...] = ()
+    """What contradicts a heading that was given, as text"""
     ended: frozenset[LimbKey] | None = None
     """Limbs that end in a foot or a hand, where that is known"""
 
@@ -238,8 +242,10 @@ def _faced(
     frame = np.stack([sign * normal, up, sign * forward])
     pairs = posed.pairs if sign > 0 else [(right, left) for left, right in posed.pairs]
     found = anatomy(posed.limbs, pairs, tree, frame, ground)
+    against = tuple(name for name, value in scores.items() if value * sign <= -CLEAR_SCORE)
+    against = against if heading is not None and sum(scores.values()) * sign <= -2 * ALIKE else ()
     both = any(abs(p.normal @ forward) > 0.99 and p.error < MOST_ASYMMETRY * posed.plane.error for p in planes)
-    return OrientedBody(frame, tree, found, ground, size, certainty, evidence, alike and both)
+    return OrientedBody(frame, tree, found, ground, size, certainty, evidence, alike and both, against=against)
 
 
 def _certainty(scores: dict[str, float], total: float, given: bool, alike: bool) -> tuple[float, tuple[str, ...]]:
@@ -249,7 +255,7 @@ def _certainty(scores: dict[str, float], total: float, given: bool, alike: bool)
     if alike:
         return 0.0, ("front and back look alike",)
     most = max(scores.values(), key=lambda value: value * np.sign(total))
-    clear = min(0.02, 0.5 * abs(most))
+    clear = min(CLEAR_SCORE, 0.5 * abs(most))
     evidence = tuple(name for name, value in scores.items() if value * np.sign(total) >= clear)
     return abs(total) / max(4 * ALIKE, sum(abs(value) for value in scores.values()), abs(total)), evidence
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
+from warnings import warn
 
 import numpy as np
 
 from pliant.core.clips import Animation
+from pliant.core.errors import PliantWarning
 from pliant.core.shapes import Mesh, Shape
 from pliant.core.skeleton import Motion, Skeleton
 from pliant.core.topology import Floats, Ints
@@ -127,6 +129,9 @@ def moving_body(source: Animation | Motion, hints: Hints, rest: Floats | None = 
 def onto_shape(source: MovingBody, shape: Shape, hints: Hints, *, planted: bool = False) -> Retargeted:
     """The motion on the skeleton of a shape's plan. planted: whether the source's legs have to be below its body."""
     seen = shape_body(shape, hints.up, hints.heading)
+    if seen.against:
+        text = f"the heading that is given is against what is seen: {', '.join(seen.against)}; it may walk backwards"
+        warn(text, PliantWarning, stacklevel=2)
     match = match_limbs(source.body, seen, hints.map)
     check_match(match, source.body, seen)
     if planted and not hints.map:
