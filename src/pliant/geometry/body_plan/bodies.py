@@ -91,7 +91,7 @@ class OrientedBody:
     """Whether it is mirrored front to back too, so that either may be the front."""
     against: tuple[str, ...] = ()
     """What contradicts a heading that was given, as text"""
-    ended: frozenset[LimbKey] | None = None
+    extremities: frozenset[LimbKey] | None = None
     """Limbs that end in a foot or a hand, where that is known"""
 
     @property

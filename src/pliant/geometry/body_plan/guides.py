@@ -148,8 +148,8 @@ def _is_hip(beside: Floats, lengths: Floats, k: int) -> bool:
 def _end(body: OrientedBody, limb: Limb, nodes: Sequence[int], shares: Floats) -> float:
     """The share at which a leg's foot or an arm's hand begins; 1 without one."""
     tree, inner = body.tree, range(2, len(nodes) - 1)
-    if body.ended is not None:
-        return float(shares[-2]) if limb.key in body.ended else 1.0
+    if body.extremities is not None:
+        return float(shares[-2]) if limb.key in body.extremities else 1.0
     if limb.role == "leg":
         heights = tree.locations[list(nodes)] @ body.frame[1] - body.ground
         standing = heights[0] > 0.5 * np.linalg.norm(limb.reach)

@@ -223,7 +223,7 @@ def jointed(
     stations, trunk = _trunk(build, body, spine)
     chains: dict[LimbKey, list[int]] = {}
     tips: dict[int, Floats] = {}
-    ended: set[LimbKey] = set()
+    extremities: set[LimbKey] = set()
     for limb in body.anatomy.limbs:
         curve, ankle = leg_curve(body, limb, samples)
         count = bone_count(body, limb)
@@ -234,7 +234,7 @@ def jointed(
             usual = tuple(share * ankle / usual[-1] for share in usual)
         inner, ends = (expected or {}).get(limb.key, (usual, ends)) if count > 1 else ((), False)
         if ends:
-            ended.add(limb.key)
+            extremities.add(limb.key)
         shares = divided(curve, limb_width(body, limb), inner)
         length = float(polyline_lengths(curve)[-1])
         points = [point_along(curve, share * length) for share in shares]
@@ -247,7 +247,7 @@ def jointed(
         tips[chain[-1]] = points[-1] - points[-2]
         chains[limb.key] = chain
     skeleton = replace(build.skeleton(), ends=tips)
-    return skeleton, replace(_with_tree(body, skeleton, trunk, chains), ended=frozenset(ended))
+    return skeleton, replace(_with_tree(body, skeleton, trunk, chains), extremities=frozenset(extremities))
 
 
 def leg_curve(body: OrientedBody, limb: Limb, samples: Floats | None) -> tuple[Floats, float]:
