@@ -1,8 +1,9 @@
 """Feet, hands and heads that move rigidly, though the cage around them bends.
 
-The points of a foot, a hand or a head rotate with the bone in it, about their centre, which stays where the cage has
-it. With a the joint where it begins, u the mean of the directions of the bones before and after it, and τ half of its
-thickness, the share of the rigid motion at a point p is
+The points of a foot, a hand or a head go with the bone in it; where that is farther than τ from where the cage has
+their centre (a cage that is held does not travel), they rotate with the bone about that. With a the joint where it
+begins, u the mean of the directions of the bones before and after it, and τ half of its thickness, the share of the
+rigid motion at a point p is
 
     w = S((p − a)·u / 2τ + ½) · S((d' − d) / τ) · S(2 − |x − x'| / τ),      S(t) = t² (3 − 2 t) from 0 to 1,
 
@@ -53,7 +54,8 @@ def with_rigid_ends(clip: Animation, found: Retargeted, times: Floats) -> Animat
     tree, rest = found.target.tree, clip.shape.points
     points, bones = clip.points.copy(), np.flatnonzero(tree.parents >= 0)
     ends = tree.locations[tree.parents[bones]], tree.locations[bones]
-    frames, rest_frames = found.motion.at(times).world()[1], found.skeleton.rest_world[1]
+    positions, frames = found.motion.at(times).world()
+    rest_positions, rest_frames = found.skeleton.rest_world
     for end in extremities(found):
         mine = np.isin(bones, end.nodes)
         owner, near = nearest_segment(rest, *(side[mine] for side in ends))
@@ -70,8 +72,11 @@ def with_rigid_ends(clip: Animation, found: Retargeted, times: Floats) -> Animat
         joint = int(tree.joints[end.nodes[0]])
         R = rotations.multiply(frames[:, joint], rotations.inverse(rest_frames[joint]))
         moved, m = clip.points[:, own], share / share.sum()
-        rigid = rotations.rotate(R[:, None], rest[own] - m @ rest[own]) + np.einsum("n,fni->fi", m, moved)[:, None]
-        away = rigid - moved
+        centre, centres = m @ rest[own], np.einsum("n,fni->fi", m, moved)
+        along_bone = positions[:, joint] + rotations.rotate(R, centre - rest_positions[joint])
+        if np.linalg.norm(along_bone - centres, axis=1).max() < tau:
+            centres = along_bone
+        away = rotations.rotate(R[:, None], rest[own] - centre) + centres[:, None] - moved
         share = share * _step(2 - np.linalg.norm(away, axis=2).max(axis=0) / tau)
         points[:, own] += share[:, None] * away
     return replace(clip, points=locked(points))
