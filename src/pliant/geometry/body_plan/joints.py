@@ -120,9 +120,8 @@ def bone_count(body: OrientedBody, limb: Limb) -> int:
 
 def divided(curve: Floats, width: float, expected: Sequence[float]) -> list[float]:
     """Shares of a curve's length at which its joints are, from 0 to 1. expected: the inner ones."""
-    lengths = polyline_lengths(curve)
     shares = np.linspace(0, 1, CURVE_SAMPLES)
-    points = np.stack([np.interp(shares * lengths[-1], lengths, axis) for axis in curve.T], axis=1)
+    points = point_along(curve, shares * polyline_lengths(curve)[-1])
     cost = np.full((CURVE_SAMPLES, CURVE_SAMPLES), np.inf)
     for i in range(CURVE_SAMPLES):
         for j in range(i + 2, CURVE_SAMPLES):
@@ -183,7 +182,7 @@ def find_foot(body: OrientedBody, limb: Limb, samples: Floats) -> Foot | None:
     reach = (sole - middle) @ along
     toes = middle + np.quantile(reach, 0.97) * along
     steps = np.linspace(LOWER_LEG * length, length, ANKLE_SAMPLES)
-    points = np.array([point_along(curve, step) for step in steps])
+    points = point_along(curve, steps)
     above = points @ up - body.ground
     least = min(ANKLE_HEIGHT * float(curve[0] @ up - body.ground), above.max())
     low = np.where(above >= least, points @ (up + along), np.inf)  # and far back

@@ -59,10 +59,10 @@ def polyline_lengths(points: Floats) -> Floats:
     return np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(points, axis=0), axis=1))])
 
 
-def point_along(points: Floats, length: float) -> Floats:
-    """(3,) the point of a polyline (k, 3) at some length from its start."""
+def point_along(points: Floats, length: float | Floats) -> Floats:
+    """(3,) the point of a polyline (k, 3) at some length from its start; (m, 3) at lengths (m,)."""
     steps = polyline_lengths(points)
-    return np.array([np.interp(length, steps, axis) for axis in points.T])
+    return np.stack([np.interp(length, steps, axis) for axis in points.T], axis=-1)
 
 
 @dataclass(frozen=True, eq=False)
