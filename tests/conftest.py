@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import shutil
 import signal
 from pathlib import Path
@@ -24,6 +25,13 @@ PNG = bytes.fromhex(
     "c9fe92ef0000000049454e44ae426082"
 )
 """One red pixel."""
+
+
+def pytest_configure() -> None:
+    """Files of tests are in memory where there is much of it."""
+    memory = Path("/dev/shm")
+    if memory.is_dir() and os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > 4e9:
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(memory))
 
 
 def pytest_collection_finish() -> None:

@@ -10,7 +10,7 @@ import socket
 import time
 import warnings
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -23,6 +23,7 @@ from pliant.app.batch.jobs import BatchJob
 from pliant.app.batch.store import Store, versions
 from pliant.app.cli.targets import set_up
 from pliant.app.scene import scene_from
+from pliant.core.caching import ResultCache
 from pliant.core.errors import InputError, PliantError, PliantWarning
 from pliant.core.frame_ranges import frames_in, frames_text, progressions
 from pliant.engines.registry import ENGINES, Division, Engine
@@ -187,7 +188,11 @@ def _check_frames(task: Task, plan: TaskRecord) -> None:
 
 def prepared(task: Task) -> tuple[Any, Any, TaskRecord]:
     """The scene, its solver and its facts: in memory, on disk, or made."""
-    return _in_memory(task.key, lambda: _loaded(task) or _made(task))
+    return _latest.get(task.key, lambda: _loaded(task) or _made(task))
+
+
+_latest: ResultCache[tuple[Any, Any, TaskRecord]] = ResultCache(2)
+"""Scenes and solvers that a worker keeps in memory."""
 
 
 def _loaded(task: Task) -> tuple[Any, Any, TaskRecord] | None:
@@ -227,19 +232,6 @@ def _division(task: Task, scene: Any) -> Division:
 @contextmanager
 def _unlocated(_: str) -> Iterator[None]:
     yield
-
-
-_latest: dict[str, tuple[Any, Any, TaskRecord]] = {}
-MOST_IN_MEMORY = 2
-"""Scenes and solvers that a worker keeps in memory."""
-
-
-def _in_memory(key: str, make: Callable[[], tuple[Any, Any, TaskRecord]]) -> tuple[Any, Any, TaskRecord]:
-    found = _latest.pop(key, None) or make()
-    _latest[key] = found
-    while len(_latest) > MOST_IN_MEMORY:
-        del _latest[next(iter(_latest))]
-    return found
 
 
 def _solve_chunk(task: Task, frames: range) -> TaskRecord:

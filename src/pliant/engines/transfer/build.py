@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pliant.core.caching import ResultCache, content_key
 from pliant.core.errors import PliantWarning
 from pliant.core.interop import takes_meshes
 from pliant.core.normals import triangle_normals
@@ -87,13 +88,22 @@ def build_cage(
         faces_out = rotated.triangles if np.linalg.det(R) > 0 else rotated.triangles[:, ::-1]
         return Mesh(own.back(rotated.points), faces_out)
     inside = Target.of(target)
-    width = max(float(margin), _spacing(inside))
+    key = content_key(inside.points, inside.triangles), int(faces), float(margin)
+    return _in_target_units(_cages.get(key, lambda: _cage_around(inside, int(faces), float(margin))), inside)
+
+
+_cages: ResultCache[Mesh] = ResultCache(32)
+"""A target is opened again, switched to, and solved with other options."""
+
+
+def _cage_around(target: Target, faces: int, margin: float) -> Mesh:
+    width = max(margin, _spacing(target))
     while width < WIDEST:
-        cage = _attempt(inside, int(faces), width)
+        cage = _attempt(target, faces, width)
         if cage is not None:
-            return _in_target_units(cage, inside)
+            return cage
         width *= WIDENING
-    return _in_target_units(_box(inside.points, float(margin)), inside)
+    return _box(target.points, margin)
 
 
 def cage_distances(cage: Mesh, points: ArrayLike) -> Floats:

@@ -13,12 +13,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from functools import lru_cache
-from hashlib import blake2b
+from dataclasses import dataclass
 
 import numpy as np
 
+from pliant.core.caching import ResultCache, content_key
 from pliant.core.errors import InputError
 from pliant.core.shapes import Mesh, Shape
 from pliant.core.skeleton import Motion, Skeleton
@@ -122,10 +121,11 @@ def shape_body(shape: Shape, up: SignedAxis | None = None, heading: SignedAxis |
         up = up_axis(shape)
     geometry = (shape.points, getattr(shape, "triangles", ()), getattr(shape, "tets", ()))
     named = _named_left(shape)
-    content = blake2b()
-    for part in (*geometry, named):
-        content.update(np.asarray(part).tobytes())
-    return _shape_body(_Geometry(content.digest(), shape, named), up, heading)
+    return _bodies.get((content_key(*geometry, named), up, heading), lambda: _shape_body(shape, named, up, heading))
+
+
+_bodies: ResultCache[OrientedBody] = ResultCache(16)
+"""A shape may be both source and target, or is read again with other options."""
 
 
 def _named_left(shape: Shape) -> Floats:
@@ -139,19 +139,7 @@ def _named_left(shape: Shape) -> Floats:
     return found
 
 
-@dataclass(frozen=True)
-class _Geometry:
-    """A shape, equal to any other of the same geometry."""
-
-    content: bytes
-    shape: Shape = field(compare=False)
-    named_left: Floats = field(compare=False)
-
-
-@lru_cache(maxsize=16)
-def _shape_body(geometry: _Geometry, up: SignedAxis | None, heading: SignedAxis | None) -> OrientedBody:
-    """Found once for a shape that is both source and target, or is read again with other options."""
-    shape = geometry.shape
+def _shape_body(shape: Shape, named_left: Floats, up: SignedAxis | None, heading: SignedAxis | None) -> OrientedBody:
     samples = surface_samples(shape)
     candidates: Sequence[SignedAxis] = [up] if up is not None else list(LIKELY_UP)  # type: ignore[arg-type]
     candidates = [axis for axis in candidates if heading is None or axis[-1] != heading[-1]]
@@ -183,7 +171,7 @@ def _shape_body(geometry: _Geometry, up: SignedAxis | None, heading: SignedAxis 
         best = max(same, key=lambda scored: scored[0])[1] if same else _Posed.of(tree, middle, best.up, shape)
     if abs(best.up["xyz".index(first)]) < 0.5:  # so that it does not depend on which axis was tried first
         best = _Posed.of(_tree_in(shape, best.plane, best.up), best.plane, best.up, shape)
-    return _faced(best, shape, faced, mirror_planes(samples, best.up), geometry.named_left)
+    return _faced(best, shape, faced, mirror_planes(samples, best.up), named_left)
 
 
 def _tree_in(shape: Shape, plane: MirrorPlane, up: Floats) -> BodyTree:

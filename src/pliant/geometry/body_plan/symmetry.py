@@ -8,10 +8,10 @@ offset of the plane, or both. The result turns along with the body: no step know
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 
+from pliant.core.caching import ResultCache, content_key
 from pliant.core.shapes import Mesh, Shape, TetMesh
 from pliant.core.topology import Floats
 from pliant.geometry.axes import SignedAxis, up_axis, up_vector
@@ -93,15 +93,16 @@ def body_axes(shape: Shape, up: SignedAxis | None = None) -> Floats:
 
 def mirror_planes(samples: Floats, up: Floats) -> list[MirrorPlane]:
     """The planes along `up` that samples (n, 3) of a body are nearly mirrored in, the best first."""
-    return list(_mirror_planes(np.ascontiguousarray(samples, np.float64).tobytes(), tuple(map(float, up))))
+    return list(_planes.get(content_key(samples, up), lambda: _mirror_planes(samples, up)))
 
 
-@lru_cache(maxsize=16)
-def _mirror_planes(content: bytes, axis: tuple[float, ...]) -> tuple[MirrorPlane, ...]:
-    """Found once for the same samples: the cage, the limbs and the front of a shape all ask."""
+_planes: ResultCache[list[MirrorPlane]] = ResultCache(16)
+"""The cage, the limbs and the front of a shape all ask."""
+
+
+def _mirror_planes(samples: Floats, up: Floats) -> list[MirrorPlane]:
     from scipy.spatial import cKDTree
 
-    samples, up = np.frombuffer(content).reshape(-1, 3), np.array(axis)
     centre = samples.mean(axis=0)
     size = max(float(np.sqrt(((samples - centre) ** 2).sum(axis=1).mean())), 1e-300)
     points = (samples - centre) / size
@@ -119,7 +120,7 @@ def _mirror_planes(content: bytes, axis: tuple[float, ...]) -> tuple[MirrorPlane
         if plane.error <= NEARLY * found[0].error and all(abs(p.normal @ plane.normal) < DISTINCT for p in planes):
             offset = float(plane.offset * size + plane.normal @ centre)
             planes.append(MirrorPlane(plane.normal, offset, plane.error))
-    return tuple(planes)
+    return planes
 
 
 def _across(points: Floats, up: Floats) -> Floats:
