@@ -471,7 +471,7 @@ def test_points_of_the_sequence_cover_the_range_evenly() -> None:
 
 @pytest.mark.slow
 def test_a_data_set_of_joints_and_of_a_motion(tmp_path: Path, command_line: Command) -> None:
-    dino, bones = pliant.gallery.dinosaur(800).base, pliant.gallery.dinosaur_skeleton()
+    dino, bones = pliant.gallery.dinosaur(1000).base, pliant.gallery.dinosaur_skeleton()
     walk = pliant.gallery.dinosaur_walk()
     pliant.write(tmp_path / "walk.bvh", walk)
     pliant.write(tmp_path / "dino.npz", dino)

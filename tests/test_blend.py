@@ -32,7 +32,7 @@ PAIRS = {
     "bar twisted": lambda: pair(gallery.bar(600), "twisted 270"),
     "tube": lambda: pair(gallery.tube(800), "bent 120"),
     "tentacle": lambda: pair(gallery.tentacle(900), "curled"),
-    "face": lambda: pair(gallery.face(900), "surprise"),
+    "face": lambda: pair(gallery.face(500), "surprise"),
     "gingerbread": lambda: pair(gallery.gingerbread(900), "bowing"),
 }
 

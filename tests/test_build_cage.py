@@ -25,7 +25,7 @@ SHAPES: dict[str, Callable[[], Shape | np.ndarray]] = {
     "animal": lambda: gallery.animal(2000).base,
     "creature": lambda: gallery.creature(2000).base,
     "dinosaur": lambda: gallery.dinosaur(2000).base,
-    "gingerbread": lambda: gallery.gingerbread(1000).base,
+    "gingerbread": lambda: gallery.gingerbread(900).base,
     "face": lambda: gallery.face(1000).base,
     "robot": lambda: gallery.robot(2000),
     "tentacle": lambda: gallery.tentacle(1000).base,

@@ -361,7 +361,7 @@ def test_a_hand_that_grips_does_not_pass_through_itself():
 
 
 def test_a_shape_that_crosses_itself_at_first_comes_free_and_then_stays_so():
-    rig = Blendshapes(pair(gallery.hand(900), "open", "fist"))
+    rig = Blendshapes(pair(gallery.hand(700), "open", "fist"))
     tree = SurfaceTree(rig.shapes.base)
     weights = [[1 - t, t] for t in (1, 0.8, 0.6, 0.4, 0.2, 0.4, 0.6)]
     poses = list(rig.poses(weights, self_contact=True))

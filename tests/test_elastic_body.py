@@ -369,7 +369,7 @@ def test_other_input_is_named(elbow):
 
 
 def test_half_open_shapes_and_too_few_nodes_are_told_in_words():
-    mesh = gallery.creature(1000)[0]
+    mesh = gallery.creature(900)[0]
     depth = mesh.points[mesh.triangles, 2].mean(axis=1)
     half = pliant.Mesh(mesh.points, mesh.triangles[depth < np.quantile(depth, 0.4)])
     with pytest.raises(InputError, match="too open to tell inside from outside"):

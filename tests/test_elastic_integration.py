@@ -199,7 +199,7 @@ def test_steps_of_flesh_on_leashes_are_of_second_order():
 
 @pytest.mark.slow
 def test_steps_on_a_creature_are_of_second_order():
-    body = ElasticBody(gallery.dinosaur(1500).base, gallery.dinosaur_skeleton(), material=SOFT, nodes=700)
+    body = ElasticBody(gallery.dinosaur(1000).base, gallery.dinosaur_skeleton(), material=SOFT, nodes=700)
     found = errors(body, swaying(body.skeleton, 960), [60, 120, 240], 30, accuracy=1e-4)
     assert found[0] < 0.01
     assert orders(found).min() > 1.8

@@ -156,7 +156,7 @@ def test_a_surface_with_one_side_is_left_as_it_is():
         (Mesh(P, T[8:]), True),
         (Mesh(P, T[400:]), False),
         (Mesh(P * [1, 1, 0], T), False),
-        (gallery.face(600).base, False),
+        (gallery.face(500).base, False),
         (Mesh(P, np.zeros((0, 3), int)), False),
         (TETRAHEDRON, True),
     ],
@@ -278,7 +278,7 @@ def test_only_what_moves_is_filled_and_words_say_so():
     assert (part[filling.tets] == 0).all()
     loose = Mesh(np.concatenate([P, [[9, 9, 9]]]), T)
     assert fill(loose)[0].method == "lattice"
-    assert fill(gallery.face(600).base)[0].method == "none (open or flat)"
+    assert fill(gallery.face(500).base)[0].method == "none (open or flat)"
     assert fill_parts(SPHERE, np.stack([P, 2 * P]), "none")[0].method == "none"
     with pytest.raises(InputError, match='interior is "straw"; expected "auto" or "lattice" or "tetgen" or "none"'):
         fill_parts(SPHERE, np.stack([P, 2 * P]), "straw")

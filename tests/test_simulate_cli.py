@@ -449,7 +449,7 @@ def test_a_finer_accuracy_takes_more_iterations(run):
 
 def test_a_motion_is_mapped_onto_bones_that_are_found(command_line, tmp_path):
     """Without a skeleton: limbs follow limbs; the map is shown, and --map changes it."""
-    body, walk = gallery.creature(700).base, gallery.creature_walk(2)
+    body, walk = gallery.creature(900).base, gallery.creature_walk(2)
     pliant.write(tmp_path / "body.obj", pliant.Mesh(body.points, body.polygons))
     mocap = {name: name.title() for name in walk.skeleton.names}
     pliant.write(tmp_path / "walk.bvh", replace(walk, skeleton=replace(walk.skeleton, names=tuple(mocap.values()))))

@@ -13,7 +13,7 @@ from pliant import gallery
 def run(command_line, monkeypatch, tmp_path):
     """Run one command in a folder of its own: its exit code, what it printed, and what it complained of."""
     monkeypatch.chdir(tmp_path)
-    man = gallery.gingerbread(1000)[0]
+    man = gallery.gingerbread(900)[0]
     pliant.write("man.obj", pliant.Mesh(man.points, man.polygons))
     pliant.write("cloud.ply", gallery.cloud(500))
     pliant.write("flat.obj", pliant.Mesh([[0, 0, 0], [1, 0, 0], [0, 1, 0]], [[0, 1, 2]]))

@@ -273,7 +273,7 @@ def test_boxes_are_rotated(window: Any) -> None:
 
 
 def test_on_the_timeline_contact_is_that_of_the_clip(window: Any) -> None:
-    shapes = gallery.hand(600)
+    shapes = gallery.hand(700)
     size = float(shapes.base.diagonal)
     ball = (
         f"sphere:{','.join(map(str, shapes.base.points.mean(axis=0) + np.array([0.0, 0.0, 0.15 * size])))},{0.1 * size}"
@@ -421,7 +421,7 @@ def test_further_files_become_shapes_and_keys(window: Any, tmp_path: Path) -> No
     shown = window()
     shapes = shown.panel.scene.shapes
     pliant.write(tmp_path / "fat.npz", shapes.base.with_points(shapes.base.points * 1.1))
-    pliant.write(tmp_path / "other.npz", gallery.hand(800).base)
+    pliant.write(tmp_path / "other.npz", gallery.hand(700).base)
     (tmp_path / "keys.csv").write_text("fist,spread\n0,0\n0.5,0\n1,0.25\n")
     assert not shown.panel.take(tmp_path / "other.npz")
     assert shown.panel.take(tmp_path / "keys.csv")

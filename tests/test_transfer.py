@@ -192,7 +192,7 @@ def test_similarity_of_a_posed_shape_is_its_size(gait: Animation) -> None:
 def test_a_sequence_drives_another_shape() -> None:
     """A horse of other proportions that faces another way, with other vertices."""
     gait, A = gallery.animal_gait(2000, frames=3), turn([0, 1, 0], 90)
-    other = gallery.animal(1200).base
+    other = gallery.animal(1000).base
     target = Mesh(other.points * [1.2, 0.9, 1.1] * 3 @ A.T, other.polygons)
     cage = pliant.build_cage(other, faces=200)
     around = cage.with_points(cage.points * [1.2, 0.9, 1.1] * 3 @ A.T)
@@ -232,7 +232,7 @@ def test_a_motion_finds_the_limbs_of_a_figure(walk: Motion) -> None:
 
 @pytest.mark.parametrize("turning", rotations.axis_rotations()[::8])
 def test_registration_finds_how_a_shape_is_turned(turning: np.ndarray) -> None:
-    points = gallery.animal(800).base.points
+    points = gallery.animal(1000).base.points
     found = register(points, 4 * points[::2] @ turning.T + [1, 2, 3])
     np.testing.assert_array_equal(found.rotation, turning)
     assert found.scale == pytest.approx(4, rel=0.05)
@@ -475,7 +475,7 @@ def test_tracks_of_one_name_are_both_kept() -> None:
 
 def test_a_track_that_was_made_anew_has_its_sources_size() -> None:
     """`Follow` finds the scale by the joint's name."""
-    walk, man = gallery.creature_walk(4), gallery.gingerbread(800).base
+    walk, man = gallery.creature_walk(4), gallery.gingerbread(900).base
     hips = pliant.joint_tracks(walk, "hips")["hips"]
     made = [
         pliant.transfer(

@@ -56,7 +56,7 @@ def made(tmp_path_factory):
     pliant.write(folder / "ring.obj", pliant.build_cage(gallery.tets(500), faces=60))
     pliant.write(folder / "cage.obj", build_cage(BAR.base, faces=40))
     pliant.write(folder / "walk.bvh", gallery.creature_walk(4))
-    creature = gallery.creature(700).base
+    creature = gallery.creature(900).base
     pliant.write(folder / "creature.obj", pliant.Mesh(creature.points, creature.polygons))
     pliant.write(folder / "around.obj", build_cage(creature, faces=120))
     (folder / "scene.toml").write_text(SCENE)
