@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from pliant import InputError, Mesh, Shapes, gallery
 from pliant.core import rotations
-from pliant.engines.blend import Blendshapes
+from pliant.engines.blend import Blendshapes, kernels
 from pliant.engines.blend.body import common_rotation, part_frames, rotation_vectors, vertex_rotations
 from pliant.engines.blend.equilibrium import Network, Objective, lbfgs, newton, paper_newton
 from pliant.engines.blend.interior import is_solid, lattice_interior
@@ -480,11 +481,13 @@ def test_pieces_follow_triangles_and_paths():
     edges = np.array([[0, 1], [0, 2], [1, 2], [1, 3], [2, 3]])
     springs = make_springs(points[None], {"structure": edges, "bending": np.array([[0, 3]])}, diagonal=1.0)
     pieces = make_pieces(springs, triangles, 4)
-    assert pieces.gather.shape == (6, 6)  # three sides of each triangle
+    start, columns, values = pieces.gather
+    gather = sp.csr_array((values, columns, start), shape=(6, 6))  # three sides of each triangle
     by_piece = points[pieces.edges[:, 0]] - points[pieces.edges[:, 1]]
-    gathered = pieces.gather @ by_piece
+    gathered = kernels.gathered(pieces.gather, by_piece)
+    np.testing.assert_allclose(gathered, gather @ by_piece, atol=1e-15)
     np.testing.assert_allclose(gathered, points[springs.edges[:, 0]] - points[springs.edges[:, 1]], atol=1e-15)
-    weights = pieces.gather.toarray()
+    weights = gather.toarray()
     middle = int(np.flatnonzero((springs.edges == [1, 2]).all(axis=1))[0])
     assert sorted(weights[middle][weights[middle] > 0]) == [0.5, 0.5]
     assert np.abs(weights[5]).sum() == 2.0  # four sides, half each

@@ -10,19 +10,19 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-T = TypeVar("T")
+Result = TypeVar("Result")
 _MISSING: Any = object()
 
 
-class ResultCache(Generic[T]):
+class ResultCache(Generic[Result]):
     """Keeps the results that were asked for last, at most so many, and nothing of what they were made from."""
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._kept: dict[Hashable, T] = {}
+        self._kept: dict[Hashable, Result] = {}
         self._lock = Lock()
 
-    def get(self, key: Hashable, make: Callable[[], T]) -> T:
+    def get(self, key: Hashable, make: Callable[[], Result]) -> Result:
         """The result of this key; made where it is not there."""
         with self._lock:
             found = self._kept.pop(key, _MISSING)

@@ -218,7 +218,7 @@ class SpringBody:
             for s in np.flatnonzero(weights[1:]) + 1:
                 kernels.add_changes(*self.local_changes(int(s)), weights[s], local)
             found = kernels.rotated_edges(local, blended(self.all_rotvecs, weights), pieces.frames)
-            last = self.__dict__["_vectors"] = weights.copy(), (found, pieces.gather @ found)
+            last = self.__dict__["_vectors"] = weights.copy(), (found, kernels.gathered(pieces.gather, found))
         return last[1]
 
     def guess(self, weights: Floats) -> Floats:

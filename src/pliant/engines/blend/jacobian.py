@@ -204,9 +204,8 @@ class FreeDerivative(Derivative):
             by_length = np.where(rest.lengths > 0, springs.rest[s] - springs.rest[0], 0.0)
             return -(springs.stiffness * by_length)[:, None] * self._along
         pieces, (parts, vectors) = body.pieces, body.blended_pieces(self.weights)
-        changes = pieces.gather @ kernels.edge_changes(
-            *body.local_changes(s), body.all_rotvecs[s], self._blended, pieces.frames, parts
-        )
+        moved = kernels.edge_changes(*body.local_changes(s), body.all_rotvecs[s], self._blended, pieces.frames, parts)
+        changes = kernels.gathered(pieces.gather, moved)
         return kernels.rest_forces(springs.edges, self.x, vectors, changes, springs.stiffness, rest.direction_stiffness)
 
     @cached_property

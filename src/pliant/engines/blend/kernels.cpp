@@ -290,6 +290,15 @@ void lengths_and_directions(In<double, 2> vectors, Out<double, 1> lengths, Out<d
     }
 }
 
+void gathered(Indices start, Indices column, In<double, 1> value, In<double, 2> vectors, Out<double, 2> out,
+              int64_t begin, int64_t end) {
+    for (int64_t q = begin; q < end; ++q) {
+        Vec3 sum = {0.0, 0.0, 0.0};
+        for (int64_t e = start(q); e < start(q + 1); ++e) sum = sum + value(e) * row3(vectors, column(e));
+        store(out, q, sum);
+    }
+}
+
 void rotated_vectors(In<double, 2> vectors, In<double, 2> rotvecs, double sign, Out<double, 2> out, int64_t begin,
                      int64_t end) {
     rotate_all(begin, end, [&](int64_t i) { return row3(vectors, i); },
@@ -369,6 +378,7 @@ EXPORT(springs_edge_changes, edge_changes)
 EXPORT(springs_rest_forces, rest_forces)
 EXPORT(springs_lengths_and_directions, lengths_and_directions)
 EXPORT(springs_rotated_edges, rotated_edges)
+EXPORT(springs_gathered, gathered)
 EXPORT(springs_rotated_vectors, rotated_vectors)
 EXPORT(springs_divergence, divergence)
 EXPORT(springs_inverted_tets, inverted_tets)

@@ -15,6 +15,8 @@ BLOCK, SPRINGS = 2048, 16384
 """The smallest number of vertices, or of springs, for which another thread pays."""
 
 Fans = tuple[Ints, Ints, Ints]
+SparseRows = tuple[Ints, Ints, Floats]
+"""Where each row of a sparse matrix starts, its columns and their values."""
 
 
 def fans(edges: Ints, count: int) -> Fans:
@@ -117,8 +119,16 @@ def rest_forces(edges: Ints, x: Floats, vectors: Floats, changes: Floats, k: Flo
 def lengths_and_directions(vectors: Floats) -> tuple[Floats, Floats]:
     """Lengths (q,) of vectors (q, 3), and the unit vectors along them; zero for a zero vector."""
     lengths, directions = np.empty(len(vectors)), np.empty((len(vectors), 3))
-    native.springs_lengths_and_directions(vectors, lengths, directions, 0, len(vectors))
+    given = vectors, lengths, directions
+    in_threads(lambda a, b: native.springs_lengths_and_directions(*given, a, b), len(vectors), SPRINGS)
     return lengths, directions
+
+
+def gathered(rows: SparseRows, vectors: Floats) -> Floats:
+    """(q, 3) a sparse matrix (q, p) times vectors (p, 3)."""
+    out = np.empty((len(rows[0]) - 1, 3))
+    in_threads(lambda a, b: native.springs_gathered(rows, vectors, out, a, b), len(out), SPRINGS)
+    return out
 
 
 def rotated(vectors: Floats, rotvecs: Floats, sign: float) -> Floats:

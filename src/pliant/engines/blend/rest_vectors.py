@@ -44,8 +44,8 @@ class Pieces:
     """(p, 2) the vertices that each piece connects."""
     frames: Ints
     """(p, 2) the frames that it rotates with: vertices, followed by triangles."""
-    gather: Any
-    """(q, p) sparse: from pieces to springs."""
+    gather: kernels.SparseRows
+    """(q, p) from pieces to springs."""
 
 
 def make_pieces(springs: Springs, triangles: Ints, count: int) -> Pieces:
@@ -59,10 +59,11 @@ def make_pieces(springs: Springs, triangles: Ints, count: int) -> Pieces:
     found = by_triangle + _paths(edges, among > 0, far, count) @ by_triangle
     alone = np.flatnonzero(np.diff(found.indptr) == 0)
     itself = sp.csr_array((np.ones(len(alone)), (alone, np.arange(len(alone)))), shape=(len(edges), len(alone)))
+    gather = sp.hstack([found, itself], format="csr")
     return Pieces(
         np.concatenate([edges[half], edges[alone]]),
         np.concatenate([np.repeat(count + triangle[:, None], 2, axis=1), edges[alone]]),
-        sp.hstack([found, itself], format="csr"),
+        (gather.indptr.astype(np.int64), gather.indices.astype(np.int64), gather.data),
     )
 
 
