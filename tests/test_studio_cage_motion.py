@@ -113,6 +113,27 @@ def test_of_two_wishes_the_one_that_can_be_is_granted(window: Window, folder: Pa
     assert np.array_equal(window.panel.drawn.points, window.ran()[-1])
 
 
+def test_limbs_that_cannot_be_matched_are_paired_by_hand(folder: Path) -> None:
+    """A man and the gait of four legs: both lists are there, and one pair is enough to go on."""
+    window = Window(folder, MAN)
+    try:
+        window.widget("Motion").set("Animal: gait")
+        assert all_done(window.session.live)
+        assert "stands on 4 legs" in window.client.notes.pop()[1]
+        pairing = window.panel.controls.pairing
+        assert pairing.folder.visible
+        assert "--map" not in pairing.found.content
+        limb = next(name for name in pairing.pairs if "left leg" in name)
+        pairing.follower.set(pairing._label(limb))
+        pairing.followed.set("hind left leg")
+        assert all_done(window.session.live)
+        assert window.panel.document()["map"] == f"hind left leg={limb}"
+        assert len(window.panel.frames.solved) == window.session.timeline.count > 1
+        assert "100 %" in pairing.found.content
+    finally:
+        window.session.close()
+
+
 # Files
 
 

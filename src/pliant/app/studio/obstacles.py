@@ -35,9 +35,9 @@ class Shown:
     """One obstacle on the page."""
 
     given: Document
-    """As the scene has it."""
+    """As the scene has it now."""
     solid: Obstacle | None
-    """Where it is now, if it can be dragged."""
+    """What that is, if it can be dragged."""
     moving: MovingObstacle | None
     """Where it is at a frame, if it cannot."""
     node: str
@@ -89,10 +89,7 @@ class Obstacles:
 
     def tables(self) -> list[Document]:
         """The scene's tables [[obstacles]]."""
-        return [self._table(one) for one in list(self.shown)]
-
-    def _table(self, one: Shown) -> Document:
-        return {**one.given, "what": name_of(one.solid)} if one.solid else one.given
+        return [one.given for one in list(self.shown)]
 
     def at(self, frame: float) -> list[Obstacle]:
         """Where they are at a frame."""
@@ -121,7 +118,7 @@ class Obstacles:
         for table in given:
             if repr(table) not in known:
                 self._show(table, parse_obstacle(table["what"]), None)
-        self.shown.sort(key=lambda one: wanted.index(repr(self._table(one))))
+        self.shown.sort(key=lambda one: wanted.index(repr(one.given)))
         return True
 
     def see(self, visible: bool) -> None:
@@ -213,7 +210,7 @@ class Obstacles:
 
     def _move(self, one: Shown, solid: Obstacle) -> None:
         if one in self.shown:  # or it has just been removed
-            one.solid = solid
+            one.given, one.solid = {**one.given, "what": name_of(solid)}, solid
             one.drawn.move(skin(solid, self.diagonal).points)
             self._changed()
 

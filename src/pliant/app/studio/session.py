@@ -45,6 +45,8 @@ log = logging.getLogger("pliant.app.studio")
 LARGEST_DOWNLOAD = 200 << 20
 FILM_FPS, FILM_WIDTH = 25.0, 960
 """Of a film of what is seen, at most; the width in pixels."""
+PATIENCE = 30.0
+"""Seconds that a page may take for a picture."""
 WINDOW_LANES = ("begin", "open")
 """Beginnings of the worker's lanes that are the window's own and not the panel's."""
 BELOW = 1e15
@@ -180,7 +182,7 @@ class Session:
             if not scope.closed:
                 self.fail(error)
 
-        self.stage = Viewport(scope, fail, self.style, self.page.show)
+        self.stage = Viewport(scope, fail, self.style, self.page.show, self.page.stream)
         self.timeline = scope.own(Timeline(self.page, self.stage.hear, fail))
         hint, say = scope.guard(self.hint), scope.guard(self.say)
         return Desk(
@@ -424,10 +426,11 @@ class Session:
         """What is seen, at most so many pixels wide."""
         from PIL import Image
 
+        self.page.arrived(PATIENCE)
         view = self.client.camera
         scale = min(1.0, (widest or view.image_width) / view.image_width)
         height, width = (round(scale * side) for side in (view.image_height, view.image_width))
-        return Image.fromarray(self.client.get_render(height, width, transport_format="png", timeout=30.0))
+        return Image.fromarray(self.client.get_render(height, width, transport_format="png", timeout=PATIENCE))
 
     def _download(self, suffix: str, content: bytes) -> None:
         self.client.send_file_download(f"{Path(self._title).stem or 'pliant'}{suffix}", content, save_immediately=True)

@@ -24,6 +24,8 @@ from pliant.engines.transfer.options import (
     TransferOptions,
     Weights,
 )
+from pliant.geometry.body_plan.bodies import OrientedBody
+from pliant.geometry.body_plan.matching import LimbMatch, UnsureMatchError
 
 if TYPE_CHECKING:
     from pliant.engines.transfer.app.panel import CagePanel
@@ -94,13 +96,22 @@ class CageWidgets:
         if found is None:
             self.pairing.show({}, ())
             return
-        ours, theirs = found.target.anatomy, found.source.body.anatomy
-        followed = {ours.named(b): theirs.named(a) for a, b in found.match.pairs}
         doubts = [f"**{about.capitalize()}**: {fact}." for about, fact in found.facts().items() if about != "matched"]
         sure = f"Matched with a confidence of **{100 * found.match.confidence:.0f} %**."
-        text = "\n".join(f"- {line}" for line in (sure, *doubts, *found.match.doubts))
+        self._show_limbs(found.match, found.source.body, found.target, [sure, *doubts, *found.match.doubts])
+
+    def show_unsure(self, unsure: UnsureMatchError) -> None:
+        """Have limbs paired that could not be matched."""
+        sure = "The limbs could not be matched: **choose what each is to follow**."
+        doubts = [doubt.partition("; give --")[0] for doubt in unsure.match.doubts]  # options of the command line
+        self._show_limbs(unsure.match, unsure.source, unsure.target, [sure, *doubts])
+
+    def _show_limbs(self, match: LimbMatch, source: OrientedBody, target: OrientedBody, lines: list[str]) -> None:
+        ours, theirs = target.anatomy, source.anatomy
+        followed = {ours.named(b): theirs.named(a) for a, b in match.pairs}
         limbs = {name: followed.get(name, "") for name in map(ours.named, ours.limbs)}
-        self.pairing.show(limbs, [theirs.named(limb) for limb in theirs.limbs], text)
+        listed = "\n".join(f"- {line}" for line in lines)
+        self.pairing.show(limbs, [theirs.named(limb) for limb in theirs.limbs], listed)
 
     # How they are made
 
