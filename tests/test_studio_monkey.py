@@ -93,7 +93,9 @@ class Monkey:
         target = self.session.stage.shown(drawn.points[self.rng.integers(len(drawn.points))])
         start = np.array([0.3, -3.0, 0.4])
         self.done.append("click")
-        self.client.scene[drawn.name].click(start, (target - start) / np.linalg.norm(target - start))
+        node = self.client.scene.nodes.get(drawn.name)
+        if node is not None:  # or it has gone just now
+            node.click(start, (target - start) / np.linalg.norm(target - start))
 
     def page(self) -> None:
         count, steps = self.session.timeline.count, len(self.session.history.steps)

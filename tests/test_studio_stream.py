@@ -31,7 +31,10 @@ class Reader:
             self.bytes += len(message)
             (length,) = struct.unpack("<I", message[:4])
             assert length % 4 == 0, "numbers are aligned"
-            header, body = json.loads(message[4 : 4 + length]), np.frombuffer(message[4 + length :], "<f4").reshape(-1, 3)
+            header, body = (
+                json.loads(message[4 : 4 + length]),
+                np.frombuffer(message[4 + length :], "<f4").reshape(-1, 3),
+            )
             for number in header["gone"]:
                 del self.kept[number]
             if "name" not in header:

@@ -24,14 +24,17 @@ class Pairing:
             self.found = gui.add_markdown("")
             self.follower = gui.add_dropdown("This", ("...",), hint="What is moved, and what it follows now")
             self.followed = gui.add_dropdown("follows", ("...",), hint="What of the motion it is to follow")
+            hint = "Have the motion followed as these lists say"
+            self.agree = widgets.button("Take these pairs", lambda: changed(self.pairs), visible=False, hint=hint)
         widgets.on(self.follower, lambda label: self._show_chosen())
         widgets.on(self.followed, self._pair)
 
-    def show(self, pairs: Mapping[str, str], sources: Sequence[str], found: str = "") -> None:
-        """Have pairs, by what is moved; none: the folder is not seen. found: how sure they are, as text."""
+    def show(self, pairs: Mapping[str, str], sources: Sequence[str], found: str = "", *, asks: bool = False) -> None:
+        """Have pairs, by what is moved; none: the folder is not seen. found: how sure they are, as text. asks: whether
+        they are not taken before a visitor has agreed."""
         chosen = self._chosen
         self.pairs, self._sources = dict(pairs), tuple(sources)
-        self.folder.visible = bool(pairs)
+        self.folder.visible, self.agree.visible = bool(pairs), asks
         if pairs:
             self.found.content = found
             at = chosen if chosen in self.pairs else next(iter(self.pairs))

@@ -102,16 +102,18 @@ class CageWidgets:
 
     def show_unsure(self, unsure: UnsureMatchError) -> None:
         """Have limbs paired that could not be matched."""
-        sure = "The limbs could not be matched: **choose what each is to follow**."
+        sure = "The limbs are not sure to match: **choose what each is to follow**, or take the pairs as they are."
         doubts = [doubt.partition("; give --")[0] for doubt in unsure.match.doubts]  # options of the command line
-        self._show_limbs(unsure.match, unsure.source, unsure.target, [sure, *doubts])
+        self._show_limbs(unsure.match, unsure.source, unsure.target, [sure, *doubts], asks=True)
 
-    def _show_limbs(self, match: LimbMatch, source: OrientedBody, target: OrientedBody, lines: list[str]) -> None:
+    def _show_limbs(
+        self, match: LimbMatch, source: OrientedBody, target: OrientedBody, lines: list[str], *, asks: bool = False
+    ) -> None:
         ours, theirs = target.anatomy, source.anatomy
         followed = {ours.named(b): theirs.named(a) for a, b in match.pairs}
         limbs = {name: followed.get(name, "") for name in map(ours.named, ours.limbs)}
         listed = "\n".join(f"- {line}" for line in lines)
-        self.pairing.show(limbs, [theirs.named(limb) for limb in theirs.limbs], listed)
+        self.pairing.show(limbs, [theirs.named(limb) for limb in theirs.limbs], listed, asks=asks)
 
     # How they are made
 
