@@ -186,6 +186,7 @@ def played(folder: Path) -> None:
         while not studio.sessions:
             page.wait_for_timeout(100)
         session = next(iter(studio.sessions.values()))
+        assert session.live.idle(300)
         while session.timeline.ready < count or session.timeline.count < count or not session.live.idle(0.0):
             page.wait_for_timeout(500)
         for what in ("the first time", "again"):

@@ -12,8 +12,8 @@ import math
 import os
 import tempfile
 import threading
-from collections.abc import Callable
-from contextlib import closing, suppress
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
@@ -24,7 +24,7 @@ from pliant.app.scene import read_scene, scene_from
 from pliant.app.studio.desk import Desk, Document
 from pliant.app.studio.folders import Folders, kept_upload
 from pliant.app.studio.history import History, State, difference
-from pliant.app.studio.opening import document_for, examples, opened, other_pose, title_of, with_engine
+from pliant.app.studio.opening import document_for, examples, opened, other_pose, shape_alone, title_of, with_engine
 from pliant.app.studio.page import Page
 from pliant.app.studio.panel import Panel
 from pliant.app.studio.saving import CLIP_FORMATS, Saving
@@ -35,6 +35,7 @@ from pliant.app.studio.worker import Job, StoppedError, Worker
 from pliant.core.errors import FileError, InputError, PliantError
 from pliant.core.terminal import shell_command
 from pliant.engines.registry import ENGINES
+from pliant.geometry.axes import up_axis
 from pliant.io.sandbox import confined
 
 if TYPE_CHECKING:
@@ -144,8 +145,31 @@ class Session:
 
     def start(self, document: Document, title: str = "") -> None:
         """Show a scene instead of the one before, which stays if this one cannot be read."""
-        self.scene(document)
+        with self._shape_first(document):
+            self.scene(document)
         self._show(document, title or title_of(document))
+
+    @contextmanager
+    def _shape_first(self, document: Document) -> Iterator[None]:
+        """Show a scene's shape alone while the rest of it is read, such as its bones found."""
+        shape = self.read(lambda: shape_alone(document))
+        if shape is None:
+            yield
+            return
+        view, scope = self.client.camera, Scope(self.client)
+        before = None if self.panel is None else (self.scope.hide(), view.position, view.look_at)
+        try:
+            stage = Viewport(scope, self.fail, self.style)
+            stage.look_at(shape.points, up_axis(shape))
+            stage.shape("/first", shape)
+            yield
+        except Exception:
+            if before is not None:
+                before[0]()
+                view.position, view.look_at = before[1:]
+            raise
+        finally:
+            scope.close()
 
     def _show(self, document: Document, title: str = "") -> None:
         """title: of what is opened; none if it is the scene before, changed."""
@@ -184,10 +208,11 @@ class Session:
 
         self.stage = Viewport(scope, fail, self.style, self.page.show, self.page.stream)
         self.timeline = scope.own(Timeline(self.page, self.stage.hear, fail))
+        self.page.show(pairing=None)
         hint, say = scope.guard(self.hint), scope.guard(self.say)
         return Desk(
             scope, self.stage, self.timeline, self.live, self.folders, self._uploads, hint, say, fail,
-            self.scene, self.read, self._show, self._changed, self.history.seal,
+            self.scene, self.read, self._show, self._changed, self.history.seal, self.page,
         )  # fmt: skip
 
     def _begin(self, document: Callable[[], Document], title: str = "") -> None:

@@ -96,8 +96,9 @@ class CageWidgets:
         if found is None:
             self.pairing.show({}, ())
             return
-        doubts = [f"**{about.capitalize()}**: {fact}." for about, fact in found.facts().items() if about != "matched"]
-        sure = f"Matched with a confidence of **{100 * found.match.confidence:.0f} %**."
+        facts = {about: fact for about, fact in found.facts().items() if about in ("dropped", "resting", "also")}
+        doubts = [f"**{about.capitalize()}**: {fact}." for about, fact in facts.items()]
+        sure = f"Matched with a confidence of **{100 * found.match.confidence:.0f}\u00a0%**."
         self._show_limbs(found.match, found.source.body, found.target, [sure, *doubts, *found.match.doubts])
 
     def show_unsure(self, unsure: UnsureMatchError) -> None:
