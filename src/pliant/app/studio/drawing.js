@@ -12,7 +12,7 @@ const pliantDrawing = (() => {
   const kept = new Map(); // points, by number
   const meshes = new WeakMap(); // shapes, by the meshes' geometries
   let redraw = null, due = false;
-  const drawn = []; // when the last shapes were drawn, for who measures it
+  const drawn = []; // when the last shapes were drawn and the milliseconds that took here, for who measures it
 
   // What there is: [serial number, vertices, 3 x triangles, colour, first vertex, last vertex] by name
   function know(marks) {
@@ -62,6 +62,7 @@ const pliantDrawing = (() => {
   function move(geometry, points) {
     const position = geometry.attributes.position;
     if (position.array === points) return;
+    const began = performance.now();
     position.array = points;
     position.needsUpdate = true;
     const normal = geometry.attributes.normal, n = normal.array, t = geometry.index.array;
@@ -86,7 +87,7 @@ const pliantDrawing = (() => {
     if (!geometry.boundingSphere) geometry.computeBoundingSphere();
     geometry.boundingSphere.center.set(0, 0, 0);
     geometry.boundingSphere.radius = Math.sqrt(farthest);
-    drawn.push(performance.now());
+    drawn.push([began, performance.now() - began]);
     if (drawn.length > 1000) drawn.shift();
   }
 

@@ -73,7 +73,8 @@ class Obstacles:
         self.folder = desk.gui.add_folder(OBSTACLES_FOLDER)
         with self.folder:
             for kind, label in OBSTACLE_LABELS.items():
-                self._buttons.append(desk.gui.add_button(f"Add a {label.lower()}", disabled=True))
+                hint = "Something to push into the shape, which gives way"
+                self._buttons.append(desk.gui.add_button(f"Add a {label.lower()}", disabled=True, hint=hint))
                 desk.on(self._buttons[-1], partial(self.add, kind))
 
     @property
@@ -189,11 +190,11 @@ class Obstacles:
         gui, solid = self.desk.gui, one.solid
         if solid is not None and not isinstance(solid, HalfSpace):
             share = float(np.clip(round(100 * size_of(solid) / self.diagonal, 1), *SIZE_RANGE))
-            size = gui.add_slider("Size in % of the shape", *SIZE_RANGE, 0.5, share)
+            size = gui.add_slider("Size in % of the shape", *SIZE_RANGE, 0.5, share, hint="About its middle")
             self.desk.on(size, lambda: self._move(one, resized(self._solid(one), size.value / 100 * self.diagonal)))
         if solid is None:
             gui.add_markdown(str(one.given["what"]).rpartition("/")[2] + " stays as the scene has it.")
-        self.desk.on(gui.add_button("Remove it"), lambda: self.remove(one))
+        self.desk.on(gui.add_button("Remove it", hint="As Del does"), lambda: self.remove(one))
 
     def _dragged(self, one: Shown, position: Floats, rotation: Floats, phase: Phase) -> None:
         self._move(one, dragged(self._solid(one), position, rotation))

@@ -401,7 +401,7 @@ class Session:
         self._build_page()
         self._build_opening(gui, hear)
         titles = tuple(ENGINES[name].title for name in self._panels)
-        self._engine = gui.add_dropdown("Work with", titles)
+        self._engine = gui.add_dropdown("Work with", titles, hint="What moves the shape; it stays the same")
         self._engine.on_update(hear(lambda event: self._switch()))
         with gui.add_folder("View", order=BELOW, expand_by_default=False):
             self._build_view(gui, hear)
@@ -416,7 +416,7 @@ class Session:
         surface.on_update(hear(lambda event: self._restyle(surface=surface.value)))
         up = gui.add_dropdown("Up", tuple(UP_AXES), hint="The axis that points up, if the shape lies on its side")
         up.on_update(hear(lambda event: self._restyle(up=UP_AXES[up.value])))
-        dark = gui.add_checkbox("Dark", False)
+        dark = gui.add_checkbox("Dark", False, hint="Light on dark, or dark on light")
         dark.on_update(hear(lambda event: self._restyle(dark=dark.value)))
         picture = gui.add_button("Save a picture", hint="Of what is seen, as PNG")
         picture.on_click(hear(lambda event: self.slow.ask("picture", lambda job: self._save_picture())))
@@ -488,11 +488,13 @@ class Session:
 
     def _build_opening(self, gui: Any, hear: Callable[..., Any]) -> None:
         if self._left is not None:
-            back = gui.add_button("Bring back the last window's work")
+            back = gui.add_button("Bring back the last window's work", hint="As it was when that was closed")
             left = self._left
             back.on_click(hear(lambda event: self._begin(lambda: left)))
         none = "Choose one"
-        example = gui.add_dropdown("Example", (none, *examples()))
+        example = gui.add_dropdown(
+            "Example", (none, *examples()), hint="Something to try; undo brings back what is open"
+        )
 
         def begin(event: Any) -> None:
             if (name := example.value) != none:
@@ -538,13 +540,13 @@ class Session:
             self._begin(lambda: self.read(lambda: with_engine(document, name)))
 
     def _build_saving(self, gui: Any, hear: Callable[..., Any]) -> None:
-        name = gui.add_text("Name", "scene")
-        save = gui.add_button("Save the scene")
+        name = gui.add_text("Name", "scene", hint="Of the files, in the studio's folder")
+        save = gui.add_button("Save the scene", hint="As a file that pliant run takes")
         save.on_click(hear(lambda event: self._saved(name.value)))
-        kind = gui.add_dropdown("Clip as", tuple(CLIP_FORMATS))
-        start = gui.add_button("Export the clip")
+        kind = gui.add_dropdown("Clip as", tuple(CLIP_FORMATS), hint="What other tools read")
+        start = gui.add_button("Export the clip", hint="All frames, solved exactly; the page goes on meanwhile")
         bar = gui.add_progress_bar(0.0, visible=False)
-        stop = gui.add_button("Stop the export", visible=False)
+        stop = gui.add_button("Stop the export", visible=False, hint="Nothing is written then")
         start.on_click(hear(lambda event: self._export(name.value, kind.value, bar, stop)))
         stop.on_click(hear(lambda event: self.slow.drop("export")))
 

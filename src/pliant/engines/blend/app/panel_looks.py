@@ -54,8 +54,8 @@ class Looks:
         widest = np.ptp(shapes.points @ across, axis=1).max()
         self._aside: Floats = GHOST_OFFSET * float(widest) * across
         with desk.gui.add_folder("What is shown", expand_by_default=True):
-            self.ghost = desk.gui.add_checkbox("Linear blending beside it", False)
-            self.map = desk.gui.add_checkbox("Where it is distorted", False)
+            self.ghost = desk.gui.add_checkbox("Linear blending beside it", False, hint="What other tools would give")
+            self.map = desk.gui.add_checkbox("Where it is distorted", False, hint="In colours, by edges")
             self._legend = desk.gui.add_markdown("", visible=False)
         for box in (self.ghost, self.map):
             desk.on(box, changed)

@@ -128,7 +128,7 @@ class CageWidgets:
         self._uneven = gui.add_markdown(UNEVEN, visible=False)
         button = self._widgets.button
         self._rest = button("Reset it", self._panel.reset, hint="Back to how the shape is at rest here.")
-        self._remove = button("Remove it", self._panel.remove)
+        self._remove = button("Remove it", self._panel.remove, hint="As Del does.")
         button("Remove all controls", self._panel.remove_all, hint="And reset the shape.")
         self._frames = gui.add_slider(
             "Frames to this pose", min=1, max=MOST_PATH_FRAMES, step=1, initial_value=1,
@@ -147,7 +147,7 @@ class CageWidgets:
         self._motion = gui.add_dropdown(
             "Motion", (NO_SOURCE, *MOTION_NAMES.values()), hint="Or open a file: .bvh, .glb, a sequence of meshes."
         )
-        self._shown = gui.add_checkbox("Show what follows what", True, visible=False)
+        self._shown = gui.add_checkbox("Show what follows what", True, visible=False, hint="In one colour each.")
         self._pieces = gui.add_markdown("")
         self.pairing = Pairing(self._widgets, "Which limb follows which", self._panel.pair)
         self._widgets.on(self._motion, self._follow)
@@ -167,7 +167,7 @@ class CageWidgets:
         self._shown.visible = self._pieces.visible = moves
 
     def _build_cage(self, gui: Any) -> None:
-        shown = gui.add_checkbox("Show the cage", True)
+        shown = gui.add_checkbox("Show the cage", True, hint="Which moves the shape.")
         through = gui.add_checkbox("See through the shape", False, hint="For controls and lengths inside it.")
         self._widgets.on(shown, self._panel.show_cage)
         self._widgets.on(through, self._panel.see_through)
