@@ -275,7 +275,9 @@ class Client:
     def __init__(self, client_id: int = 0) -> None:
         self.client_id = client_id
         self.gui, self.scene = Gui(), Scene()
-        self.camera = SimpleNamespace(image_height=30, image_width=40)
+        self.camera = SimpleNamespace(
+            image_height=30, image_width=40, position=np.array([0.0, -2.0, 0.0]), look_at=np.zeros(3), fov=1.0
+        )
         self.notes: list[tuple[str, str]] = []
         self.downloads: dict[str, bytes] = {}
 

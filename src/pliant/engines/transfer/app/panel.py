@@ -277,6 +277,8 @@ class CagePanel(Panel):
     # What is done on the stage
 
     def _dragged(self, which: Chosen, position: Floats, rotation: Floats, phase: Phase) -> None:
+        if which not in documents.controls_in(self._document):  # its handle is about to go
+            return
         if which != self._chosen:
             self.choose(which)
         if phase == "start" or self._target is None:
