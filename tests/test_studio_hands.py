@@ -101,7 +101,7 @@ def test_keys_are_copied_and_a_part_is_played_at_another_speed(visit: Any) -> No
     wait_for(lambda: state["keys"] == [0, 3, 6], "a copy of the last key")
     for bracket, frame in (("first", 2), ("last", 4)):
         x, _ = middle(page, f"#pliant [data-is={bracket}]")
-        drag(page, (x, track["y"] + 5), (at(frame)[0], track["y"] + 5))
+        drag(page, (x, track["y"] + 2), (at(frame)[0], track["y"] + 2))
     wait_for(lambda: state["range"] == [2, 4], "a part that is played")
     page.locator("#pliant select[aria-label=Speed]").select_option("0.5")
     page.get_by_role("button", name="Loop").click()

@@ -41,11 +41,12 @@ class Pairing:
     def show(self, pairs: Mapping[str, str], sources: Sequence[str], found: str = "", *, asks: bool = False) -> None:
         """Have pairs, by what is moved; none: the folder is not seen. found: how sure they are, as text. asks: whether
         they are not taken before a visitor has agreed."""
+        if not pairs and self._opened:  # lines can be drawn on while others are found
+            return
         chosen = self._chosen
         self.pairs, self._sources = dict(pairs), tuple(sources)
         self.folder.visible, self.agree.visible, self._asks = bool(pairs), asks, asks
-        if pairs:  # what is open stays while others are found
-            self._open(self._opened)
+        self._open(self._opened)
         if pairs:
             self.found.content = found
             at = chosen if chosen in self.pairs else next(iter(self.pairs))
@@ -64,7 +65,9 @@ class Pairing:
 
     def _pair(self, follower: str, source: str) -> None:
         if follower in self.pairs and source in ("", *self._sources):
-            self._changed(self.pairs | {follower: source})
+            self.pairs = self.pairs | {follower: source}
+            self._open(self._opened)
+            self._changed(self.pairs)
 
     def _open(self, opened: bool = True) -> None:
         """Show the lists side by side, or do not any more."""
