@@ -101,7 +101,7 @@ def test_an_array_that_was_written_to_is_sent_anew(reader: Reader) -> None:
 
 
 def test_no_more_is_kept_than_the_limit(reader: Reader, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_KEPT", 2 * 36)
+    monkeypatch.setattr(module, "MOST_BYTES_KEPT", 2 * 36)
     frames = [np.full((3, 3), float(k)) for k in range(4)]
     for frame in frames * 2:
         move(reader, frame)

@@ -22,7 +22,7 @@ import numpy as np
 
 from pliant.core.topology import Floats
 
-MOST_KEPT = 1 << 30
+MOST_BYTES_KEPT = 1 << 30
 """Bytes that the page keeps."""
 SAMPLED = 64
 """Rows by which an array is seen to have been written to since it was sent."""
@@ -38,7 +38,7 @@ class Kept:
 
 
 @dataclass(eq=False)
-class Shown:
+class Streamed:
     """The newest of one shape. points: gives single precision, as the page has them."""
 
     number: int = 0
@@ -55,7 +55,7 @@ class Stream:
         self.connected = False
         """Whether somebody reads it."""
         self._marks: dict[str, list[float]] = {}
-        self._shown: dict[str, Shown] = {}
+        self._shown: dict[str, Streamed] = {}
         self._unsent: dict[tuple[str, str], None] = {}  # in the order in which they came
         self._known: dict[int, Kept] = {}  # by the arrays' ids
         self._there: dict[int, int] = {}  # bytes of what the page has, by their numbers
@@ -75,7 +75,7 @@ class Stream:
                 red << 16 | green << 8 | blue,
                 *ends,
             ]
-            self._shown[name] = Shown()
+            self._shown[name] = Streamed()
             marks = dict(self._marks)
         self._tell(shapes=marks)
 
@@ -151,7 +151,7 @@ class Stream:
         if one.number in self._there:
             return header | {"number": one.number}, None
         size = 12 * int(self._marks[name][1])
-        if one.number and sum(self._there.values()) + size <= MOST_KEPT:
+        if one.number and sum(self._there.values()) + size <= MOST_BYTES_KEPT:
             self._there[one.number] = size
             header["number"] = one.number
         return header, points

@@ -140,8 +140,7 @@ class Viewport:
 
     def shown(self, points: Any) -> Floats:
         """Points of the world as the page has them."""
-        turn = matrix(self._upright) / self.half
-        return (np.asarray(points, dtype=np.float64) - self.middle) @ turn.T
+        return (np.asarray(points, dtype=np.float64) - self.middle) @ (matrix(self._upright) / self.half).T
 
     def world(self, points: Any) -> Floats:
         """Points of the page as the world has them."""
