@@ -75,6 +75,7 @@ class Session:
         *,
         largest_upload: int,
         left: Document | None = None,
+        title: str = "",
     ) -> None:
         self.client, self.folders, self.largest_upload = client, folders, largest_upload
         self._panels, self._left = panels, left
@@ -99,7 +100,7 @@ class Session:
         self.notes = Worker(self.fail, lambda lane: None)
         for worker in (self.live, self.slow):
             worker.ask("begin", self._own_thread)
-        self._begin(lambda: document)
+        self._begin(lambda: document, title)
 
     # Messages
 
