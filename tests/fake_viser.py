@@ -275,13 +275,18 @@ class Client:
     def __init__(self, client_id: int = 0) -> None:
         self.client_id = client_id
         self.gui, self.scene = Gui(), Scene()
-        self.camera = SimpleNamespace()
+        self.camera = SimpleNamespace(
+            image_height=30, image_width=40, position=np.array([0.0, -2.0, 0.0]), look_at=np.zeros(3), fov=1.0
+        )
         self.notes: list[tuple[str, str]] = []
         self.downloads: dict[str, bytes] = {}
 
     @contextmanager
     def atomic(self) -> Any:
         yield
+
+    def get_render(self, height: int, width: int, **_: Any) -> np.ndarray:
+        return np.zeros((height, width, 4), np.uint8)
 
     def add_notification(self, title: str, body: str, **_: Any) -> None:
         self.notes.append((title, body))

@@ -660,3 +660,12 @@ def test_a_captured_run_on_a_stout_figure_is_not_crumpled(data: Path) -> None:
     moved = pliant.transfer(run, pliant.read_mesh(data / "models/elephant/elephant.obj"), "auto", "auto", lattice=40)
     assert moved.judgement.problems == ()
     assert moved.judgement.volume.min() > 0.95
+
+
+@pytest.mark.parametrize("limbs", ["tail=left arm, left leg=left leg, right leg=right leg", "tail=left leg, head=head"])
+def test_any_limb_may_follow_any_other(walk: Motion, limbs: str) -> None:
+    """What has no feet stands on nothing."""
+    other = replace(walk.skeleton, names=tuple(f"{name}." for name in walk.skeleton.names))
+    found = onto_skeleton(moving_skeleton(walk), other, None, Hints(map=limbs))
+    assert np.isfinite(found.motion.world()[0]).all()
+    assert len(found.match.pairs) == limbs.count("=")

@@ -189,6 +189,14 @@ def tick(page: Any, label: str) -> None:
     row.locator("input[type=checkbox]").first.evaluate("box => box.click()")
 
 
+def close_messages(page: Any) -> None:
+    """As a hand does before it clicks what they cover."""
+    closing = page.locator(".mantine-Notification-closeButton")
+    while closing.count():
+        closing.first.click()
+        page.wait_for_timeout(300)
+
+
 def upload(page: Any, file: Path) -> None:
     """Give a file to the page."""
     with page.expect_file_chooser() as chooser:
@@ -423,6 +431,7 @@ def test_a_scene_is_saved_and_its_clip_exported(hand: Any) -> None:
 def test_stiffness_is_painted_with_the_mouse(hand: Any) -> None:
     """A click is a dab, a drag with shift a stroke; the camera stays."""
     page, session = hand.page, hand.session
+    close_messages(page)
     page.get_by_text("Paint", exact=True).click()
     page.get_by_label("Paint stiffness").check()
     wait_for(lambda: session.panel.brush.on, "the brush")

@@ -147,6 +147,16 @@ def test_controls_are_removed_but_for_the_last_point(window: Window) -> None:
     assert np.array_equal(window.panel.drawn.points, window.ran()[-1])
 
 
+def test_a_drag_of_a_handle_whose_control_has_gone_is_nothing(window: Window) -> None:
+    handle = window.handle("positions", 1)
+    with window.held():  # the handle stays while nothing is drawn anew
+        window.panel._document = documents.switched(window.panel._document, {}, posed=True)[0] | {
+            "positions": [{"at": 0}]
+        }
+        handle.drag(np.add(handle.position, 0.1), phase="end")
+    assert window.client.notes == []
+
+
 def test_a_control_is_let_rest(window: Window) -> None:
     window.pull(1, [0.0, 0.2, 0.3])
     window.rest()

@@ -113,6 +113,29 @@ def test_of_two_wishes_the_one_that_can_be_is_granted(window: Window, folder: Pa
     assert np.array_equal(window.panel.drawn.points, window.ran()[-1])
 
 
+@pytest.mark.slow
+def test_limbs_that_cannot_be_matched_are_paired_by_hand(folder: Path) -> None:
+    """A man and the gait of four legs: both lists are there, filled in, and wait for somebody to agree."""
+    man = {"gallery": "gingerbread", "vertices": 500}
+    window = Window(folder, BY_HAND | {"target": man, "cage": {"faces": 60}, "positions": [{"at": 0}], "gradients": []})
+    try:
+        window.rest()
+        window.widget("Motion").set("Animal: gait")
+        assert all_done(window.session.live)
+        assert "stands on 4 legs" in window.client.notes.pop()[1]
+        pairing = window.panel.controls.pairing
+        assert pairing.folder.visible
+        assert "--map" not in pairing.found.content
+        assert pairing.pairs["left leg"] == "hind left leg"
+        pairing.agree.press()
+        assert all_done(window.session.live)
+        assert "hind left leg=left leg" in window.panel.document()["map"]
+        assert len(window.panel.frames.solved) == window.session.timeline.count > 1
+        assert not pairing.agree.visible
+    finally:
+        window.session.close()
+
+
 # Files
 
 

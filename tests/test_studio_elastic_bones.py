@@ -79,6 +79,14 @@ def test_materials_of_joints_go_with_them(tentacle):
     assert "regions" not in tentacle.document
 
 
+def test_a_key_of_a_pose_from_before_other_bones_were_drawn_has_none_of_theirs():
+    draft = Draft({"engine": "simulate", "skeleton": {"bones": [{"name": "old", "at": [0, 0, 0]}]}})
+    bent = {"time": 0.5, "turns": {"old": [0.8, 0.6, 0.0, 0.0], "new": [0.6, 0.8, 0.0, 0.0]}}
+    draft.set_bones([{"name": "new", "at": [0, 0, 0]}])
+    draft.keep(bent)
+    assert draft.document()["motion"]["keys"][1]["turns"] == {"new": [0.6, 0.8, 0.0, 0.0]}
+
+
 def test_clicks_that_miss_add_nothing(tentacle):
     tentacle.widget("Draw by clicking").set(True)
     before = tentacle.document

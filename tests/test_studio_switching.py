@@ -103,6 +103,7 @@ def test_one_worker_solves_for_every_panel(tmp_path: Path, scene: Document) -> N
     session.close()
 
 
+USED = ("slider", "checkbox", "dropdown", "button", "button_group", "number", "text")
 SET = {
     "blend": [
         ("Method", "newton", ("springs", "method")),
@@ -127,6 +128,8 @@ def test_every_option_of_a_scene_has_a_widget_that_counts(tmp_path: Path, scene:
     assert all_done(session.live)
     assert session.panel is not None
     shown = {widget.name for widget in client.gui.every}
+    bare = [one.name for one in client.gui.every if one.kind in USED and not getattr(one, "hint", None)]
+    assert bare == [], "every widget has a tooltip"
     for about in engine.options.all():
         label = about.label or about.name.replace("_", " ").capitalize()
         assert about.table is None or about.folder is None or label in shown, label

@@ -91,7 +91,7 @@ class Brush:
                 power[inside] = np.log10(table[self._key] / self._usual())
         share = np.clip(np.abs(power) / LARGEST_POWER, 0, 1)[:, None]
         colors = (1 - share) * UNPAINTED_COLOR + share * np.where(power[:, None] > 0, STIFF_COLOR, SOFT_COLOR)
-        self._drawn.tint(colors if self.on else None)
+        self._drawn.tint("paint", colors if self.on else None)
 
     def _switched(self) -> None:
         self._stroke = []

@@ -9,6 +9,7 @@ from typing import Any
 
 from pliant.app.scene.writing import Document as Document
 from pliant.app.studio.folders import Folders
+from pliant.app.studio.page import Page
 from pliant.app.studio.scope import Scope
 from pliant.app.studio.timeline import Timeline
 from pliant.app.studio.viewport import Viewport
@@ -43,6 +44,8 @@ class Desk:
     """Notes that something was done, which can be undone."""
     seal: Callable[[], None]
     """What is noted next is no part of a drag."""
+    page: Page
+    """The studio's own part of it."""
 
     @property
     def gui(self) -> Any:

@@ -35,9 +35,9 @@ class Shown:
     """One obstacle on the page."""
 
     given: Document
-    """As the scene has it."""
+    """As the scene has it now."""
     solid: Obstacle | None
-    """Where it is now, if it can be dragged."""
+    """What that is, if it can be dragged."""
     moving: MovingObstacle | None
     """Where it is at a frame, if it cannot."""
     node: str
@@ -73,7 +73,8 @@ class Obstacles:
         self.folder = desk.gui.add_folder(OBSTACLES_FOLDER)
         with self.folder:
             for kind, label in OBSTACLE_LABELS.items():
-                self._buttons.append(desk.gui.add_button(f"Add a {label.lower()}", disabled=True))
+                hint = "Something to push into the shape, which gives way"
+                self._buttons.append(desk.gui.add_button(f"Add a {label.lower()}", disabled=True, hint=hint))
                 desk.on(self._buttons[-1], partial(self.add, kind))
 
     @property
@@ -89,10 +90,7 @@ class Obstacles:
 
     def tables(self) -> list[Document]:
         """The scene's tables [[obstacles]]."""
-        return [self._table(one) for one in list(self.shown)]
-
-    def _table(self, one: Shown) -> Document:
-        return {**one.given, "what": name_of(one.solid)} if one.solid else one.given
+        return [one.given for one in list(self.shown)]
 
     def at(self, frame: float) -> list[Obstacle]:
         """Where they are at a frame."""
@@ -121,7 +119,7 @@ class Obstacles:
         for table in given:
             if repr(table) not in known:
                 self._show(table, parse_obstacle(table["what"]), None)
-        self.shown.sort(key=lambda one: wanted.index(repr(self._table(one))))
+        self.shown.sort(key=lambda one: wanted.index(repr(one.given)))
         return True
 
     def see(self, visible: bool) -> None:
@@ -192,11 +190,11 @@ class Obstacles:
         gui, solid = self.desk.gui, one.solid
         if solid is not None and not isinstance(solid, HalfSpace):
             share = float(np.clip(round(100 * size_of(solid) / self.diagonal, 1), *SIZE_RANGE))
-            size = gui.add_slider("Size in % of the shape", *SIZE_RANGE, 0.5, share)
+            size = gui.add_slider("Size in % of the shape", *SIZE_RANGE, 0.5, share, hint="About its middle")
             self.desk.on(size, lambda: self._move(one, resized(self._solid(one), size.value / 100 * self.diagonal)))
         if solid is None:
             gui.add_markdown(str(one.given["what"]).rpartition("/")[2] + " stays as the scene has it.")
-        self.desk.on(gui.add_button("Remove it"), lambda: self.remove(one))
+        self.desk.on(gui.add_button("Remove it", hint="As Del does"), lambda: self.remove(one))
 
     def _dragged(self, one: Shown, position: Floats, rotation: Floats, phase: Phase) -> None:
         self._move(one, dragged(self._solid(one), position, rotation))
@@ -213,7 +211,7 @@ class Obstacles:
 
     def _move(self, one: Shown, solid: Obstacle) -> None:
         if one in self.shown:  # or it has just been removed
-            one.solid = solid
+            one.given, one.solid = {**one.given, "what": name_of(solid)}, solid
             one.drawn.move(skin(solid, self.diagonal).points)
             self._changed()
 

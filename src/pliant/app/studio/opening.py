@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from pliant.app.scene.paths import absolute
 from pliant.app.studio.desk import Document
 from pliant.core.clips import Shapes
 from pliant.core.errors import InputError, PliantError
+from pliant.core.shapes import Mesh, PointCloud, Shape, TetMesh
 from pliant.engines.registry import ENGINES, Engine
 from pliant.io import kinds_in
 from pliant.io.source import find
@@ -92,6 +94,20 @@ def with_engine(document: Document, name: str) -> Document:
         except InputError:
             shape = {"file": shape["files"][0]}
     return _open_with(engine, shape, kinds_of(Path(shape["file"])) if "file" in shape else ())[1]
+
+
+def shape_alone(document: Document) -> Shape | None:
+    """The shape that a scene is about, as its file has it; None if the file has another, or cannot be read."""
+    table = document.get(ENGINES[document["engine"]].shape_key, {})
+    file = table.get("file") or next(iter(table.get("files", ())), None)
+    if file is None or not table.keys() <= {"file", "files", "names", "base"}:
+        return None
+    with suppress(PliantError, OSError):
+        found = pliant.read(file)
+        return next(
+            (one for one in (found, getattr(found, "base", None)) if isinstance(one, (Mesh, TetMesh, PointCloud))), None
+        )
+    return None
 
 
 def title_of(document: Document) -> str:

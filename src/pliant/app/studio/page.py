@@ -2,7 +2,7 @@
 
 `page.html` goes into the page that viser serves, and has a socket of its own. Both ends send JSON: the studio an object
 of what is to be shown, whose keys replace those of the same name; the page a list of what is done and with what,
-as ``["scrub", 12]``. A file comes as ``["file", name, size]`` and then its bytes.
+as ``["scrub", 12]``. A file comes as ``["file", name, size]`` and then its bytes. Shapes go as bytes (`stream.py`).
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ import threading
 from collections.abc import Callable
 from importlib import resources
 from typing import Any
+
+from pliant.app.studio.stream import Stream
 
 SOCKET = "/pliant/"
 """Begins the paths of sockets; the window's name follows."""
@@ -33,6 +35,10 @@ class Page:
         self._lock = threading.Lock()
         self._unsent: dict[str, Any] = {}
         self._wake: Callable[[], None] = lambda: None
+        self.stream = Stream(self.show, lambda: self._wake())
+        """Shapes."""
+        self._heard = threading.Condition()
+        self._asked = self._echoed = 0
         self._file: tuple[str, int, bytearray] | None = None
 
     @property
@@ -65,6 +71,7 @@ class Page:
         loop, woken = asyncio.get_running_loop(), asyncio.Event()
         with self._lock:
             self._unsent = dict(self.state)
+        self.stream.begin()
         woken.set()
 
         def wake() -> None:
@@ -75,10 +82,15 @@ class Page:
             while True:
                 await woken.wait()
                 woken.clear()
+                asked = self._asked
                 with self._lock:
                     unsent, self._unsent = self._unsent, {}
                 if unsent:
                     await connection.send(json.dumps(unsent))
+                for shape in self.stream.take():
+                    await connection.send(shape)
+                if asked > self._echoed:
+                    await connection.send(json.dumps({"echo": asked}))
 
         self._wake, sending = wake, asyncio.create_task(send())
         try:
@@ -86,6 +98,16 @@ class Page:
                 await self._came(message)
         finally:
             sending.cancel()
+            self.stream.connected = False
+
+    def arrived(self, timeout: float) -> bool:
+        """Wait until the page has all that it was to show; False if that took longer, or there is none."""
+        if not self.stream.connected:
+            return False
+        with self._heard:
+            self._asked = asked = self._asked + 1
+            self._wake()
+            return self._heard.wait_for(lambda: self._echoed >= asked, timeout)
 
     async def _came(self, message: str | bytes) -> None:
         if isinstance(message, bytes):
@@ -97,7 +119,11 @@ class Page:
             return
         if not isinstance(given, list) or not given:
             return
-        if given[0] != "file":
+        if given[0] == "echo" and isinstance(given[-1], int):
+            with self._heard:
+                self._echoed = min(given[-1], self._asked)
+                self._heard.notify_all()
+        elif given[0] != "file":
             await self.do(*given)
         elif len(given) == 3 and isinstance(given[1], str) and isinstance(given[2], int):
             self._file = given[1], given[2], bytearray()
@@ -124,7 +150,9 @@ def with_own_part(response: Any) -> None:
         return
     packed = response.headers.get("Content-Encoding") == "gzip"
     body = gzip.decompress(response.body) if packed else bytes(response.body)
-    own = resources.files("pliant.app.studio").joinpath("page.html").read_bytes()
+    here = resources.files("pliant.app.studio")
+    drawing, page = (here.joinpath(name).read_bytes() for name in ("drawing.js", "page.html"))
+    own = b"<script>" + drawing + b"</script>" + page
     body = re.sub(rb"<title>.*?</title>|<link\s+rel=\"icon\"[^>]*>", b"", body, count=2)
     body = body.replace(b"</head>", own + b"</head>", 1)
     response.body = gzip.compress(body) if packed else body

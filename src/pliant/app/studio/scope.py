@@ -78,6 +78,20 @@ class Scope:
         for one in running:
             one.close()
 
+    def hide(self) -> Callable[[], None]:
+        """Have nothing seen of the scene; what is returned has it seen again."""
+        with self.open():
+            seen = [node for node in self._nodes.values() if node.visible]
+            for node in seen:
+                node.visible = False
+
+        def show() -> None:
+            with self.open():
+                for node in seen:
+                    node.visible = True
+
+        return show
+
     @property
     def camera(self) -> Any:
         """The window's."""

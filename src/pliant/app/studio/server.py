@@ -80,6 +80,7 @@ class Studio:
                 raise FileError(file, "there is no such file")
         around = [Path(file).resolve().parent if Path(file).is_file() else Path(file) for file in files]
         self._document = _first_document([Path(file).resolve() for file in files])
+        self._title = Path(files[0]).name if len(files) == 1 else ""
         self._uploads = tempfile.mkdtemp(prefix="pliant-studio-")
         atexit.register(shutil.rmtree, self._uploads, ignore_errors=True)
         self.folders = Folders.of([*folders, *around] or [Path.cwd()], self._uploads)
@@ -147,8 +148,9 @@ class Studio:
         with self._lock:
             left = self._left
         session = Session(
-            client, self.folders, panels(), copy.deepcopy(self._document), largest_upload=self._largest, left=left
-        )
+            client, self.folders, panels(), copy.deepcopy(self._document), largest_upload=self._largest, left=left,
+            title=self._title,
+        )  # fmt: skip
         with self._lock:
             gone = client.client_id in self._gone_ids
             if not gone:

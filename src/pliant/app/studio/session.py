@@ -12,8 +12,8 @@ import math
 import os
 import tempfile
 import threading
-from collections.abc import Callable
-from contextlib import closing, suppress
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
@@ -24,7 +24,7 @@ from pliant.app.scene import read_scene, scene_from
 from pliant.app.studio.desk import Desk, Document
 from pliant.app.studio.folders import Folders, kept_upload
 from pliant.app.studio.history import History, State, difference
-from pliant.app.studio.opening import document_for, examples, opened, other_pose, title_of, with_engine
+from pliant.app.studio.opening import document_for, examples, opened, other_pose, shape_alone, title_of, with_engine
 from pliant.app.studio.page import Page
 from pliant.app.studio.panel import Panel
 from pliant.app.studio.saving import CLIP_FORMATS, Saving
@@ -35,6 +35,7 @@ from pliant.app.studio.worker import Job, StoppedError, Worker
 from pliant.core.errors import FileError, InputError, PliantError
 from pliant.core.terminal import shell_command
 from pliant.engines.registry import ENGINES
+from pliant.geometry.axes import up_axis
 from pliant.io.sandbox import confined
 
 if TYPE_CHECKING:
@@ -45,6 +46,8 @@ log = logging.getLogger("pliant.app.studio")
 LARGEST_DOWNLOAD = 200 << 20
 FILM_FPS, FILM_WIDTH = 25.0, 960
 """Of a film of what is seen, at most; the width in pixels."""
+PATIENCE = 30.0
+"""Seconds that a page may take for a picture."""
 WINDOW_LANES = ("begin", "open")
 """Beginnings of the worker's lanes that are the window's own and not the panel's."""
 BELOW = 1e15
@@ -72,6 +75,7 @@ class Session:
         *,
         largest_upload: int,
         left: Document | None = None,
+        title: str = "",
     ) -> None:
         self.client, self.folders, self.largest_upload = client, folders, largest_upload
         self._panels, self._left = panels, left
@@ -96,7 +100,7 @@ class Session:
         self.notes = Worker(self.fail, lambda lane: None)
         for worker in (self.live, self.slow):
             worker.ask("begin", self._own_thread)
-        self._begin(lambda: document)
+        self._begin(lambda: document, title)
 
     # Messages
 
@@ -142,8 +146,31 @@ class Session:
 
     def start(self, document: Document, title: str = "") -> None:
         """Show a scene instead of the one before, which stays if this one cannot be read."""
-        self.scene(document)
+        with self._shape_first(document):
+            self.scene(document)
         self._show(document, title or title_of(document))
+
+    @contextmanager
+    def _shape_first(self, document: Document) -> Iterator[None]:
+        """Show a scene's shape alone while the rest of it is read, such as its bones found."""
+        shape = self.read(lambda: shape_alone(document))
+        if shape is None:
+            yield
+            return
+        view, scope = self.client.camera, Scope(self.client)
+        before = None if self.panel is None else (self.scope.hide(), view.position, view.look_at)
+        try:
+            stage = Viewport(scope, self.fail, self.style)
+            stage.look_at(shape.points, up_axis(shape))
+            stage.shape("/first", shape)
+            yield
+        except Exception:
+            if before is not None:
+                before[0]()
+                view.position, view.look_at = before[1:]
+            raise
+        finally:
+            scope.close()
 
     def _show(self, document: Document, title: str = "") -> None:
         """title: of what is opened; none if it is the scene before, changed."""
@@ -180,12 +207,13 @@ class Session:
             if not scope.closed:
                 self.fail(error)
 
-        self.stage = Viewport(scope, fail, self.style, self.page.show)
+        self.stage = Viewport(scope, fail, self.style, self.page.show, self.page.stream)
         self.timeline = scope.own(Timeline(self.page, self.stage.hear, fail))
+        self.page.show(pairing=None)
         hint, say = scope.guard(self.hint), scope.guard(self.say)
         return Desk(
             scope, self.stage, self.timeline, self.live, self.folders, self._uploads, hint, say, fail,
-            self.scene, self.read, self._show, self._changed, self.history.seal,
+            self.scene, self.read, self._show, self._changed, self.history.seal, self.page,
         )  # fmt: skip
 
     def _begin(self, document: Callable[[], Document], title: str = "") -> None:
@@ -374,7 +402,7 @@ class Session:
         self._build_page()
         self._build_opening(gui, hear)
         titles = tuple(ENGINES[name].title for name in self._panels)
-        self._engine = gui.add_dropdown("Work with", titles)
+        self._engine = gui.add_dropdown("Work with", titles, hint="What moves the shape; it stays the same")
         self._engine.on_update(hear(lambda event: self._switch()))
         with gui.add_folder("View", order=BELOW, expand_by_default=False):
             self._build_view(gui, hear)
@@ -389,7 +417,7 @@ class Session:
         surface.on_update(hear(lambda event: self._restyle(surface=surface.value)))
         up = gui.add_dropdown("Up", tuple(UP_AXES), hint="The axis that points up, if the shape lies on its side")
         up.on_update(hear(lambda event: self._restyle(up=UP_AXES[up.value])))
-        dark = gui.add_checkbox("Dark", False)
+        dark = gui.add_checkbox("Dark", False, hint="Light on dark, or dark on light")
         dark.on_update(hear(lambda event: self._restyle(dark=dark.value)))
         picture = gui.add_button("Save a picture", hint="Of what is seen, as PNG")
         picture.on_click(hear(lambda event: self.slow.ask("picture", lambda job: self._save_picture())))
@@ -424,10 +452,11 @@ class Session:
         """What is seen, at most so many pixels wide."""
         from PIL import Image
 
+        self.page.arrived(PATIENCE)
         view = self.client.camera
         scale = min(1.0, (widest or view.image_width) / view.image_width)
         height, width = (round(scale * side) for side in (view.image_height, view.image_width))
-        return Image.fromarray(self.client.get_render(height, width, transport_format="png", timeout=30.0))
+        return Image.fromarray(self.client.get_render(height, width, transport_format="png", timeout=PATIENCE))
 
     def _download(self, suffix: str, content: bytes) -> None:
         self.client.send_file_download(f"{Path(self._title).stem or 'pliant'}{suffix}", content, save_immediately=True)
@@ -460,11 +489,13 @@ class Session:
 
     def _build_opening(self, gui: Any, hear: Callable[..., Any]) -> None:
         if self._left is not None:
-            back = gui.add_button("Bring back the last window's work")
+            back = gui.add_button("Bring back the last window's work", hint="As it was when that was closed")
             left = self._left
             back.on_click(hear(lambda event: self._begin(lambda: left)))
         none = "Choose one"
-        example = gui.add_dropdown("Example", (none, *examples()))
+        example = gui.add_dropdown(
+            "Example", (none, *examples()), hint="Something to try; undo brings back what is open"
+        )
 
         def begin(event: Any) -> None:
             if (name := example.value) != none:
@@ -510,13 +541,13 @@ class Session:
             self._begin(lambda: self.read(lambda: with_engine(document, name)))
 
     def _build_saving(self, gui: Any, hear: Callable[..., Any]) -> None:
-        name = gui.add_text("Name", "scene")
-        save = gui.add_button("Save the scene")
+        name = gui.add_text("Name", "scene", hint="Of the files, in the studio's folder")
+        save = gui.add_button("Save the scene", hint="As a file that pliant run takes")
         save.on_click(hear(lambda event: self._saved(name.value)))
-        kind = gui.add_dropdown("Clip as", tuple(CLIP_FORMATS))
-        start = gui.add_button("Export the clip")
+        kind = gui.add_dropdown("Clip as", tuple(CLIP_FORMATS), hint="What other tools read")
+        start = gui.add_button("Export the clip", hint="All frames, solved exactly; the page goes on meanwhile")
         bar = gui.add_progress_bar(0.0, visible=False)
-        stop = gui.add_button("Stop the export", visible=False)
+        stop = gui.add_button("Stop the export", visible=False, hint="Nothing is written then")
         start.on_click(hear(lambda event: self._export(name.value, kind.value, bar, stop)))
         stop.on_click(hear(lambda event: self.slow.drop("export")))
 

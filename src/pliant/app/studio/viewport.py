@@ -11,6 +11,7 @@ Callbacks run one after the other on the page's own loop, so they must be quick:
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,13 +19,12 @@ import numpy as np
 
 from pliant.app.studio.scope import Scope, hear
 from pliant.app.studio.selection import Movable, Phase as Phase, Selection, WhenMoved
-from pliant.core.normals import vertex_normals
-from pliant.core.rotations import between, inverse, multiply, rotate
+from pliant.app.studio.stream import Stream
+from pliant.core.rotations import between, inverse, matrix, multiply, rotate
 from pliant.core.shapes import Mesh, PointCloud, Shape, TetMesh, bounding_diagonal
 from pliant.core.topology import Floats, Ints
 from pliant.gallery.primitives import sphere_mesh
 from pliant.geometry.spatial import SurfaceTree
-from pliant.io.gltf.build import ARRAY_BUFFER, INDICES, Builder
 from pliant.render.parts import vertex_colors
 
 RGB = tuple[int, int, int]
@@ -74,7 +74,7 @@ class ViewStyle:
 
 class Viewport:
     """What is seen of one open scene. failed: called with what a callback raised. style: the window's. tell: shows what
-    is selected on the page."""
+    is selected on the page. stream: moves and paints shapes there."""
 
     def __init__(
         self,
@@ -82,7 +82,10 @@ class Viewport:
         failed: Callable[[Exception], None],
         style: ViewStyle | None = None,
         tell: Callable[..., None] = lambda **state: None,
+        stream: Stream | None = None,
     ) -> None:
+        self.stream = stream or Stream(tell, lambda: None)
+        self.stream.clear()
         self._scene, self._scope, self._failed, self.style = scope.scene, scope, failed, style or ViewStyle()
         self._shapes: dict[str, Drawn] = {}
         self.middle: Floats = np.zeros(3)
@@ -137,7 +140,7 @@ class Viewport:
 
     def shown(self, points: Any) -> Floats:
         """Points of the world as the page has them."""
-        return rotate(self._upright, (np.asarray(points, dtype=np.float64) - self.middle) / self.half)
+        return (np.asarray(points, dtype=np.float64) - self.middle) @ (matrix(self._upright) / self.half).T
 
     def world(self, points: Any) -> Floats:
         """Points of the page as the world has them."""
@@ -166,15 +169,6 @@ class Viewport:
             self._shapes[name] = drawn
             drawn.dress()
         return drawn
-
-    def painted(self, name: str, points: Floats, triangles: Ints, colors: Floats) -> Any:
-        """A mesh with linear colours (n, 3) at its points; call it again to move or recolour it."""
-        data = painted_glb(self.shown(points), triangles, colors)
-        node = self._nodes.get(name)
-        if node is not None:
-            node.glb_data = data
-            return node
-        return self._keep(name, self._scene.add_glb(name, data, cast_shadow=False))
 
     def ball(self, name: str, at: Any, radius: float, *, color: RGB = HANDLE_COLOR) -> Any:
         """A ball of a radius of the world; move it by `move`."""
@@ -300,9 +294,14 @@ class Viewport:
             if known == name or known.startswith(f"{name}/"):
                 node = self._nodes.pop(known, None)
                 self._shapes.pop(known, None)
+                self.stream.remove(known)
                 self.selection.drop(known)
                 if node is not None:  # or another thread has taken it away
                     node.remove()
+
+    def open(self) -> AbstractContextManager[None]:
+        """Keep it open meanwhile; raises StoppedError if its scene is closed."""
+        return self._scope.open()
 
     def hear(self, callback: Callable[[Any], None]) -> Any:
         """A callback for viser that keeps events in order, and whose errors are shown on the page."""
@@ -327,51 +326,44 @@ class Hit:
     """Vertices of the triangle that was met; None for points."""
 
 
+TINTS = ("paint", "map", "file")
+"""What colours a shape, the first before the others."""
+
+
 class Drawn:
     """A shape on a stage, whose points can move."""
 
     def __init__(self, stage: Viewport, name: str, shape: Shape, color: RGB, opacity: float | None) -> None:
         self.stage, self.name, self.shape = stage, name, shape
         self.points: Floats = shape.points
-        self._opacity = opacity
-        self._tint: Floats | None = None
-        self._colors: Floats | None = None  # linear, at its points, while it is drawn in them
+        self._tints: dict[str, Floats | None] = dict.fromkeys(TINTS)
         positions = stage.shown(shape.points).astype(np.float32)
         if isinstance(shape, PointCloud):
             size = 2.0 * len(positions) ** -0.5 / 2
             self.handle = stage._scene.add_point_cloud(name, positions, color, point_size=size, point_shape="circle")
             return
         self.triangles: Ints = shape.surface.triangles if isinstance(shape, TetMesh) else shape.triangles
-        self.handle = stage._scene.add_mesh_simple(
-            name,
-            positions,
-            self.triangles.astype(np.uint32),
-            color=color,
-            opacity=opacity,
-            side="double",
-            receive_shadow=False,
-        )
+        faces = self.triangles.astype(np.uint32)
+        with stage.open():
+            self.handle = stage._scene.add_mesh_simple(
+                name, positions, faces, color=color, opacity=opacity, side="double", receive_shadow=False
+            )
+            stage.stream.add(name, positions, faces, color)
 
     def move(self, points: Floats) -> None:
         """Show other positions of its points."""
         self.points = points
-        positions = self.stage.shown(points).astype(np.float32)
         if isinstance(self.shape, PointCloud):
-            self.handle.points = positions
-        else:
-            self.handle.vertices = positions
-            if self._colors is not None:
-                self.stage.painted(self._painted, points, self.triangles, self._colors)
+            self.handle.points = self.stage.shown(points).astype(np.float32)
+            return
+        with self.stage.open():
+            if not self.stage.stream.move(self.name, points, self.stage.shown):
+                self.handle.vertices = self.stage.shown(points).astype(np.float32)
 
     def fade(self, opacity: float | None) -> None:
         """Have it translucent; None: solid."""
-        self._opacity = opacity
         if not isinstance(self.shape, PointCloud):
-            self.handle.opacity = opacity if self._colors is None else 0.0  # still there to be clicked
-
-    @property
-    def _painted(self) -> str:
-        return f"{self.name} in colours"
+            self.handle.opacity = opacity
 
     def dress(self) -> None:
         """Draw it in the window's style."""
@@ -380,18 +372,21 @@ class Drawn:
         surface = self.stage.style.surface
         self.handle.wireframe, self.handle.flat_shading = surface == "wireframe", surface == "flat"
         self.handle.material = BY_NORMAL if surface == MATCAP else "standard"
-        self._colors = self._tint
-        if self._tint is None and surface == FILE_COLORS and isinstance(self.shape, Mesh):
-            self._colors = vertex_colors(self.shape)
-        if self._colors is not None:
-            self.stage.painted(self._painted, self.points, self.triangles, self._colors)
-        self.stage.show(self._painted, self._colors is not None)
-        self.fade(self._opacity)
+        self.tint(
+            "file", vertex_colors(self.shape) if surface == FILE_COLORS and isinstance(self.shape, Mesh) else None
+        )
 
-    def tint(self, colors: Floats | None) -> None:
-        """Draw it in linear colours (n, 3) at its points, whatever the style; None: in the window's."""
-        self._tint = colors
-        self.dress()
+    def tint(self, why: str, colors: Floats | None) -> None:
+        """Draw it in linear colours (n, 3) at its points, unless what comes before in `TINTS` has others; None: as it
+        is otherwise."""
+        self._tints[why] = colors
+        with self.stage.open():
+            self.stage.stream.paint(self.name, self.colors)
+
+    @property
+    def colors(self) -> Floats | None:
+        """Linear, at its points; None: all in one."""
+        return next((colors for colors in self._tints.values() if colors is not None), None)
 
     def hit(self, start: Floats, direction: Floats) -> Hit | None:
         """What a ray meets first of the shape as it is shown, of points the one that is nearest to it; None if nothing.
@@ -437,28 +432,6 @@ class Drawn:
             dragged(start, end, event.phase)
 
         self.handle.on_drag("left", modifier=modifier)(self.stage.hear(heard))
-
-
-PAINT_MATERIAL = {
-    "pbrMetallicRoughness": {"baseColorFactor": [1.0, 1.0, 1.0, 1.0], "metallicFactor": 0.0, "roughnessFactor": 0.85},
-    "doubleSided": True,
-}
-
-
-def painted_glb(points: Floats, triangles: Ints, colors: Floats) -> bytes:
-    """A GLB file of points (n, 3), triangles and linear colours (n, 3) from 0 to 1."""
-    builder = Builder()
-    attributes = {
-        "POSITION": builder.accessor(points.astype("<f4"), target=ARRAY_BUFFER, bounds=True),
-        "NORMAL": builder.accessor(vertex_normals(points, triangles).astype("<f4"), target=ARRAY_BUFFER),
-        "COLOR_0": builder.accessor(colors.astype("<f4"), target=ARRAY_BUFFER),
-    }
-    indices = builder.accessor(triangles.astype("<u4").ravel(), target=INDICES)
-    material = builder.add("materials", PAINT_MATERIAL)
-    primitive = {"attributes": attributes, "indices": indices, "material": material}
-    builder.add("nodes", {"mesh": builder.add("meshes", {"primitives": [primitive]})})
-    builder.json |= {"scenes": [{"nodes": [0]}], "scene": 0}
-    return builder.glb()
 
 
 def heat(shares: Floats) -> Floats:

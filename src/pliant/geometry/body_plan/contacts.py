@@ -45,16 +45,18 @@ class Contacts:
 
 
 def find_contacts(source: MovingBody, chains: Sequence[Chain]) -> Contacts:
-    """Of legs and arms."""
+    """Of legs and arms; what else a limb may follow, such as a tail, touches nothing."""
     up, body = source.world[1], source.body
     legs = [chain for chain in chains if chain.role == "leg"]
     heights = source.positions @ up
     rest = {node: standing_height(body, chain, node) for chain in legs for node in (chain.end_node, chain.nodes[-1])}
+    nothing = np.zeros(len(heights), dtype=bool)
+    low = {node: nothing for chain in chains for node in (chain.end_node, chain.nodes[-1])}
+    planted = dict(low)
     if not rest:
-        return Contacts(float(heights.min()), {}, {})
+        return Contacts(float(heights.min()), low, planted)
     floor = float(np.quantile((heights[:, list(rest)] - list(rest.values())).min(axis=1), FLOOR_SHARE))
     size = float(np.mean([leg_length(body, chain) for chain in legs]))
-    low, planted = {}, {}
     for chain in chains:
         if chain.role not in ("leg", "arm"):
             continue

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -65,13 +66,24 @@ def match_limbs(source: OrientedBody, target: OrientedBody, hints: str = "") -> 
     return _assembled(source, target, pairs, confidence, [text for _, text in doubts if text])
 
 
+class UnsureMatchError(InputError):
+    """A match of limbs that is too unsure."""
+
+    def __init__(self, message: str, match: LimbMatch, source: OrientedBody, target: OrientedBody) -> None:
+        super().__init__(message, argument="controls")
+        self.match, self.source, self.target = match, source, target
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return UnsureMatchError, (str(self), self.match, self.source, self.target)
+
+
 def check_match(match: LimbMatch, source: OrientedBody, target: OrientedBody, advice: str = "") -> None:
     """Refuse a match that is too unsure, with what was seen. advice: what to do, if no option of a transfer decides."""
     if match.confidence >= LEAST_CONFIDENCE:
         return
     doubts = [*(doubt.partition(";")[0] for doubt in match.doubts), advice] if advice else match.doubts
     seen = f"source: {source.summary()}; target: {target.summary()}"
-    raise InputError(f"{'; '.join(doubts)} ({seen})", argument="controls")
+    raise UnsureMatchError(f"{'; '.join(doubts)} ({seen})", match, source, target)
 
 
 def check_planted(source: MovingBody, match: LimbMatch) -> None:

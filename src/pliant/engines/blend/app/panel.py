@@ -37,9 +37,9 @@ from pliant.engines.blend.app.panel_keys import ClipView, Keys, SliderRow, rows_
 from pliant.engines.blend.app.panel_looks import Looks
 from pliant.engines.blend.app.panel_pulls import PullHandles
 from pliant.engines.blend.app.panel_widgets import KeyWidgets, Sliders
-from pliant.engines.blend.app.scene import BlendScene, reblended
+from pliant.engines.blend.app.scene import BlendScene, reblended, with_effect
 from pliant.engines.blend.app.scene_weights import default_frames
-from pliant.engines.blend.options import NO_CLIP, BlendOptions, idle
+from pliant.engines.blend.options import NO_CLIP, BlendOptions
 from pliant.engines.blend.pulls import read_load
 from pliant.geometry.axes import up_axis
 
@@ -196,13 +196,12 @@ class BlendPanel(Panel):
             document.setdefault("fps", self.scene.fps)  # as the clip has them, whose keys may be changed
         obstacles, pulls = self.obstacles.tables(), copy.deepcopy(list(self.pulls.acting))
         document |= ({"obstacles": obstacles} if obstacles else {}) | ({"pulls": pulls} if pulls else {})
-        without = {name for name, _ in idle(document)}
-        return {key: value for key, value in document.items() if key not in without}
+        return with_effect(document)
 
     @property
     def options(self) -> BlendOptions:
-        """As they are set."""
-        return BlendOptions.read(self._document)
+        """As they are set, but for those that have no effect."""
+        return BlendOptions.read(with_effect({**self._document, "obstacles": self.obstacles.tables()}))
 
     @property
     def _in_contact(self) -> bool:
@@ -353,8 +352,8 @@ class BlendPanel(Panel):
         self._read_scene()
         if not self._read:
             return
-        if self._outdated:
-            self._read_options()
+        if self._outdated or self.options.taken_by(Blendshapes) != self.scene.options.taken_by(Blendshapes):
+            self._read_options()  # obstacles may leave options without effect
         rig = self.rig or self._make_rig(job)
         view = self.view
         try:
@@ -362,7 +361,7 @@ class BlendPanel(Panel):
             row = given if view.frame is not None else self.pulls.followed(self._live_blend(rig), given)
             if view.frame is not None or row is not given:
                 self.sliders.put(row, lambda: view is self.view)
-            self._show(self._quickly(rig, row, view.frame or 0), row, job, resting=False)
+            self._show(self._quickly(rig, row, view.frame or 0), row, job)
             if job.settled():
                 self._settle(job, rig, view, row)
         except MissingExtraError:
@@ -403,12 +402,12 @@ class BlendPanel(Panel):
         else:
             self._solve_ahead(view)
             if frame in self.frames.solved:
-                self._show(self.frames.solved[frame], row, job, resting=True)
+                self._show(self.frames.solved[frame], row, job)
             if self._in_contact or frame in self.frames.solved:
                 return  # or `came` shows it, when those before it are solved
             weights = self._table(rig, view)[frame]
             pose = self._solve(job, rig, weights, frame)
-        self._show(pose.points, row, job, resting=True)
+        self._show(pose.points, row, job)
         if not pose.converged:
             self.desk.say(f"This shape: {pose.message}.")
 
@@ -430,11 +429,11 @@ class BlendPanel(Panel):
             **self.options.taken_by(Blendshapes.solve),
         )
 
-    def _show(self, points: Floats, row: SliderRow, job: Job | None = None, *, resting: bool) -> None:
+    def _show(self, points: Floats, row: SliderRow, job: Job | None = None) -> None:
         assert self.rig is not None
         with self.drawing(job):
             self.drawn.move(points)
-            self.looks.show(points, self.rig.weights(row), resting=resting)
+            self.looks.show(points, self.rig.weights(row))
 
     # The clip
 
@@ -469,7 +468,7 @@ class BlendPanel(Panel):
         if done < view.frames:
             self.desk.say(f"{done} of {view.frames} frames are solved ...")
         if number is not None and number == view.frame and view.whole and not timeline.playing:
-            self._show(self.frames.solved[number], self._row(view), resting=True)
+            self._show(self.frames.solved[number], self._row(view))
 
     def _show_timeline(self, frame: int) -> None:
         self.frames.resize(self.view.frames, self.scene.fps, frame=frame)
@@ -502,7 +501,7 @@ class BlendPanel(Panel):
             return
         with self._drawing:
             self.desk.drop(SHOW)
-            self._show(solved[frame], row, resting=not timeline.playing)
+            self._show(solved[frame], row)
 
     def _came_back(self, frame: int, view: ClipView) -> bool:
         """Keep sliders that no key has from being overwritten by a frame; whether they are shown instead of it.

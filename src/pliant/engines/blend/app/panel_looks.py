@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 import numpy as np
@@ -17,8 +16,7 @@ DARKEST = 0.3
 """Distortion from which on the map is darkest."""
 GHOST_OFFSET = 1.15
 """How far the ghost is from the shape, in widths of its box."""
-PAINTED = 0.15
-"""Seconds, at least, between two maps while something is dragged: pages take a while to read one."""
+GHOST_OPACITY = 0.55
 
 
 class Distortion:
@@ -50,61 +48,57 @@ class Looks:
         self.desk, self.drawn, self.shapes = desk, drawn, shapes
         self._distortion: Distortion | None = None
         self._ghost: Drawn | None = None
-        self._painted = 0.0
         stage = desk.stage
         across = stage.world((1.0, 0.0, 0.0)) - stage.world((0.0, 0.0, 0.0))
         across /= -np.linalg.norm(across)  # away from the camera, which looks from the right
         widest = np.ptp(shapes.points @ across, axis=1).max()
         self._aside: Floats = GHOST_OFFSET * float(widest) * across
         with desk.gui.add_folder("What is shown", expand_by_default=True):
-            self.ghost = desk.gui.add_checkbox("Linear blending beside it", False)
-            self.map = desk.gui.add_checkbox("Where it is distorted", False)
+            self.ghost = desk.gui.add_checkbox("Linear blending beside it", False, hint="What other tools would give")
+            self.map = desk.gui.add_checkbox("Where it is distorted", False, hint="In colours, by edges")
             self._legend = desk.gui.add_markdown("", visible=False)
         for box in (self.ghost, self.map):
             desk.on(box, changed)
 
-    def show(self, points: Floats, weights: Floats, *, resting: bool) -> None:
-        """Bring it up to date with a shape and its full weights. resting: whether it is there to stay."""
+    def show(self, points: Floats, weights: Floats) -> None:
+        """Bring it up to date with a shape and its full weights."""
         linear = np.einsum("s,snk->nk", weights, self.shapes.points) + self._aside if self.ghost.value else None
         self._show_ghost(linear)
-        if not self.map.value:
+        if self.map.value:
+            self._show_map(points, weights)
+        else:
             self._without_map()
-        elif resting or time.monotonic() - self._painted > PAINTED:
-            self._show_map(points, linear, weights)
-            self._painted = time.monotonic()
 
     def _show_ghost(self, linear: Floats | None) -> None:
         if linear is None:
             self.desk.stage.show("/blend/linear", False)
         elif self._ghost is None:
             base = self.shapes.base.with_points(linear)
-            self._ghost = self.desk.stage.shape("/blend/linear", base, color=GHOST_COLOR, opacity=0.55)
+            self._ghost = self.desk.stage.shape("/blend/linear", base, color=GHOST_COLOR, opacity=GHOST_OPACITY)
         else:
             self._ghost.move(linear)
-            self.desk.stage.show("/blend/linear", not self.map.value)
+            self.desk.stage.show("/blend/linear", True)
 
-    def _show_map(self, points: Floats, linear: Floats | None, weights: Floats) -> None:
+    def _show_map(self, points: Floats, weights: Floats) -> None:
         if self._distortion is None:
             self._distortion = Distortion(self.shapes)
-        measure, stage, triangles = self._distortion, self.desk.stage, self.drawn.triangles
+        measure = self._distortion
         ours = measure.of_edges(points, weights)
-        stage.painted("/blend/map", points, triangles, heat(measure.at_vertices(ours) / DARKEST))
-        stage.show("/blend/map", True)
-        self.drawn.fade(0.0)
+        self.drawn.tint("map", heat(measure.at_vertices(ours) / DARKEST))
         theirs = measure.of_edges(np.einsum("s,snk->nk", weights, self.shapes.points), weights)
-        if linear is not None:
-            stage.painted("/blend/linear map", linear, triangles, heat(measure.at_vertices(theirs) / DARKEST))
-            stage.show("/blend/linear", False)
-        stage.show("/blend/linear map", linear is not None)
+        if self._ghost is not None:
+            self._ghost.tint("map", heat(measure.at_vertices(theirs) / DARKEST))
+            self._ghost.fade(None)
         self._legend.content = legend(ours, theirs)
         self._legend.visible = True
 
     def _without_map(self) -> None:
         if self._legend.visible:
             self._legend.visible = False
-            self.drawn.fade(None)
-            self.desk.stage.show("/blend/map", False)
-            self.desk.stage.show("/blend/linear map", False)
+            self.drawn.tint("map", None)
+            if self._ghost is not None:
+                self._ghost.tint("map", None)
+                self._ghost.fade(GHOST_OPACITY)
 
 
 def legend(ours: Floats, theirs: Floats) -> str:

@@ -40,7 +40,7 @@ class PullHandles:
             self._help = desk.gui.add_markdown("")
             hint = "What is dragged moves the sliders that lead there, with the least change, instead of being pulled"
             self._leads = desk.gui.add_checkbox("Sliders follow", False, hint=hint)
-            self._all = desk.gui.add_button("Let go of everything", visible=False)
+            self._all = desk.gui.add_button("Let go of everything", visible=False, hint="Remove all pulls")
         desk.on(self._all, self.clear)
         desk.on(self._leads, self.clear)
         self._show_help()

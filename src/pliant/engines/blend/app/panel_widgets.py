@@ -33,12 +33,14 @@ class Sliders:
             if len(names) > PAGE:
                 self._pages(names)
             for name in names:
-                slider = desk.gui.add_slider(name, min=0.0, max=1.0, step=0.01, initial_value=0.0)
+                slider = desk.gui.add_slider(
+                    name, min=0.0, max=1.0, step=0.01, initial_value=0.0, hint="How much of this shape there is"
+                )
                 self._sliders[name] = slider
                 desk.on(slider, partial(self._changed, name))
             self._beyond = desk.gui.add_checkbox("Beyond the shapes", False, hint="Sliders from -0.5 to 1.5")
             desk.on(self._beyond, self._widen)
-            desk.on(desk.gui.add_button("All sliders to 0"), self._reset)
+            desk.on(desk.gui.add_button("All sliders to 0", hint="The first shape, as it is in its file"), self._reset)
         self._show_page()
 
     @property
@@ -121,11 +123,19 @@ class KeyWidgets:
             self._keys = gui.add_markdown("")
             button("Set a key here", panel.set_key, hint="Puts the sliders on the timeline, at its frame.")
             here = panel.desk.timeline
-            self._remove = button("Remove the key here", lambda: panel.remove_key(here.frame), visible=False)
-            self._forget = button("Forget all keys", panel.forget_keys, visible=False)
-            self._frames = gui.add_number("Frames in all", view.frames, min=1, max=MOST_FRAMES, step=1)
+            remove, forget = lambda: panel.remove_key(here.frame), panel.forget_keys
+            self._remove = button("Remove the key here", remove, visible=False, hint="The one at the timeline's frame.")
+            self._forget = button(
+                "Forget all keys", forget, visible=False, hint="The clip goes through all shapes again."
+            )
+            hint = "How long the clip is; keys stay at their share of it."
+            self._frames = gui.add_number("Frames in all", view.frames, min=1, max=MOST_FRAMES, step=1, hint=hint)
             self._what = gui.add_dropdown(
-                "What is saved", (WHOLE_TIMELINE, SEEN_POSE), initial_value=WHOLE_TIMELINE, visible=panel._posable
+                "What is saved",
+                (WHOLE_TIMELINE, SEEN_POSE),
+                initial_value=WHOLE_TIMELINE,
+                visible=panel._posable,
+                hint="Also what is exported.",
             )
             self._solved = gui.add_markdown("")
         self._widgets.on(self._frames, lambda frames: panel.set_frames(int(frames)))

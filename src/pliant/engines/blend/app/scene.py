@@ -23,6 +23,7 @@ from pliant.app.scene.schema import EngineScene, option_keys, read_as
 from pliant.app.scene.writing import unwritten
 from pliant.core.clips import DEFAULT_FPS, Animation, Pose, Shapes
 from pliant.core.errors import InputError, PliantWarning
+from pliant.core.options import Conflict
 from pliant.core.progress import ReportFrames
 from pliant.core.shapes import Mesh
 from pliant.core.topology import Floats
@@ -271,10 +272,23 @@ def check_blend_effects(text: TomlText, **changes: Any) -> None:
     config = text.content
     if "base" in config["shapes"] and "gallery" in config["shapes"]:
         raise text.error("has no effect: the first name is the base; leave it out", ("shapes", "base"))
-    given = config | config.get("springs", {}) | changes
-    for key, why in (*blend_options.idle(given), *blend_options.impossible(given)):
+    for key, why in _without_effect(config, **changes):
         path = ("springs", key) if key in config.get("springs", {}) else (key,)
         raise text.error(f"has no effect: {why}; leave it out", path)
+
+
+def with_effect(config: dict[str, Any]) -> dict[str, Any]:
+    """A blend's scene but for the options that `check_blend_effects` would refuse."""
+    without = {key for key, _ in _without_effect(config)}
+    springs = {key: value for key, value in config.get("springs", {}).items() if key not in without}
+    kept = {key: value for key, value in config.items() if key not in without and key != "springs"}
+    return kept | ({"springs": springs} if springs else {})
+
+
+def _without_effect(config: dict[str, Any], **changes: Any) -> Iterator[Conflict]:
+    given = config | config.get("springs", {}) | changes
+    yield from blend_options.idle(given)
+    yield from blend_options.impossible(given)
 
 
 def read_posed(files: Sequence[str], base: str | None = None) -> Shapes:

@@ -29,7 +29,9 @@ class MaterialControls:
     def __init__(self, panel: ElasticPanel) -> None:
         self._panel, self._widgets, gui = panel, panel.widgets, panel.desk.gui
         with gui.add_folder(MATERIAL_FOLDER):
-            self.part = gui.add_dropdown("Material of", (WHOLE_BODY,), initial_value=WHOLE_BODY)
+            self.part = gui.add_dropdown(
+                "Material of", (WHOLE_BODY,), initial_value=WHOLE_BODY, hint="All of it, or the flesh of one bone."
+            )
             self._widgets.on(self.part, lambda part: self.show())
             shown = SimulateOptions.all(folder=MATERIAL_FOLDER)
             self._options = self._widgets.options(shown, self._value, self._set, {"young": FIRMNESS})
@@ -76,12 +78,14 @@ class PoseControls:
         with gui.add_folder("Turn bones"):
             self.joint = gui.add_dropdown("Bone", ("...",), hint="Or click the body where the bone is.")
             self._buttons = [
-                button("Straighten this bone", panel.straighten),
-                button("All bones to rest", panel.to_rest),
+                button("Straighten this bone", panel.straighten, hint="As it is at rest, against its parent."),
+                button("All bones to rest", panel.to_rest, hint="At this frame."),
             ]
-            see = gui.add_checkbox("See the bones", True)
+            see = gui.add_checkbox("See the bones", True, hint="Drawn over the body.")
         with gui.add_folder(POSES_FOLDER):
-            self.follow = gui.add_dropdown("The bones follow", (POSES_BY_HAND,), visible=False)
+            self.follow = gui.add_dropdown(
+                "The bones follow", (POSES_BY_HAND,), visible=False, hint="Your poses, or a motion that was opened."
+            )
             hint = "The body lags and swings, live while you turn a bone, and when it plays."
             self.inertia = gui.add_checkbox("With inertia", not self._draft.static, hint=hint)
             shake = button("Shake", panel.shake, hint="A quick there and back, to see the body wobble.")
@@ -90,7 +94,9 @@ class PoseControls:
                 shake,
                 button("Set a key here", panel.set_key, hint="Keep this pose at the timeline's frame."),
                 button("Add a pose later", panel.add_pose, hint="Half a second after the last one, to be changed."),
-                button("Remove the key here", lambda: panel.remove_key(panel.frames.frame)),
+                button(
+                    "Remove the key here", lambda: panel.remove_key(panel.frames.frame), hint="Or Del, on the timeline."
+                ),
             ]
             self.options = panel.add_options(POSES_FOLDER, SimulateOptions)
         on(self.joint, panel.choose)
@@ -136,12 +142,16 @@ class DrawControls:
             hint = "Click through the body to add joints, each on the chosen one."
             self.draw = gui.add_checkbox("Draw by clicking", False, hint=hint)
             self._buttons = [
-                button("Remove all joints", mode.clear),
+                button("Remove all joints", mode.clear, hint="The next click sets the root."),
                 button("Find the bones", mode.find, hint="From the shape alone."),
             ]
-            self.name = gui.add_text("Name of the joint", "", disabled=True)
-            self.rename = button("Rename it", lambda: mode.rename(self.name.value))
-            self._buttons.append(button("Put flesh on the bones", lambda: mode.switch(False)))
+            self.name = gui.add_text("Name of the joint", "", disabled=True, hint="Of the one that was clicked last.")
+            self.rename = button(
+                "Rename it", lambda: mode.rename(self.name.value), hint="What is said of it goes along."
+            )
+            self._buttons.append(
+                button("Put flesh on the bones", lambda: mode.switch(False), hint="When they are done.")
+            )
         widgets.on(self.draw, mode.switch)
 
     def show(self, drawing: bool, chosen: str | None) -> None:

@@ -102,7 +102,11 @@ class Draft:
         return copy.deepcopy(known)
 
     def keep(self, key: PoseKey) -> None:
-        """Have a key, instead of one at the same time."""
+        """Have a key, instead of one at the same time; not of joints that are not there any more."""
+        bones = self.get("skeleton", {}).get("bones")
+        if bones is not None and "turns" in key:
+            there = {bone["name"] for bone in bones}
+            key = {**key, "turns": {name: q for name, q in key["turns"].items() if name in there}}
         others = [other for other in self.keys if other.get("time", 0.0) != key.get("time", 0.0)]
         self.keys = sorted([*others, key], key=lambda one: one.get("time", 0.0))
 

@@ -45,6 +45,7 @@ from pliant.engines.transfer.deformation_transfer import Transfer
 from pliant.engines.transfer.options import WEIGHTS_TABLE, TransferOptions
 from pliant.engines.transfer.rig import CagePose
 from pliant.geometry.axes import up_axis
+from pliant.geometry.body_plan.matching import UnsureMatchError
 
 Change = Callable[[Document, Document], tuple[Document, Document]]
 """From a document and what is put aside to others."""
@@ -276,6 +277,8 @@ class CagePanel(Panel):
     # What is done on the stage
 
     def _dragged(self, which: Chosen, position: Floats, rotation: Floats, phase: Phase) -> None:
+        if which not in documents.controls_in(self._document):  # its handle is about to go
+            return
         if which != self._chosen:
             self.choose(which)
         if phase == "start" or self._target is None:
@@ -419,7 +422,15 @@ class CagePanel(Panel):
             job.check()
             self.desk.say(f"The shape follows the motion: {done} of {total} frames." if done else "Finding pieces ...")
 
-        result = self._result = scene.run(report)
+        try:
+            result = self._result = scene.run(report)
+        except InputError as error:
+            if isinstance(error.__cause__, UnsureMatchError):
+                self.controls.show_unsure(error.__cause__)
+                self.desk.hint(
+                    "The motion's limbs are others: say **which limb follows which**, under *Follow a motion*."
+                )
+            raise
         self.frames.resize(len(result), result.clip.fps, frame=min(self.frames.frame, len(result) - 1))
         self.controls.show_pieces(result)
         self.desk.hint(PLAYS)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pliant.engines.transfer.app.panel import CagePanel
 
 VERTICES, VERTEX_HANDLE = "/cage/vertices", "/cage/vertices/handle"
-VERTEX_RADIUS = 0.008
+VERTEX_RADIUS = 0.014
 """Of the balls at vertices, over half the box."""
 
 

@@ -24,6 +24,8 @@ from pliant.engines.transfer.options import (
     TransferOptions,
     Weights,
 )
+from pliant.geometry.body_plan.bodies import OrientedBody
+from pliant.geometry.body_plan.matching import LimbMatch, UnsureMatchError
 
 if TYPE_CHECKING:
     from pliant.engines.transfer.app.panel import CagePanel
@@ -94,13 +96,25 @@ class CageWidgets:
         if found is None:
             self.pairing.show({}, ())
             return
-        ours, theirs = found.target.anatomy, found.source.body.anatomy
-        followed = {ours.named(b): theirs.named(a) for a, b in found.match.pairs}
-        doubts = [f"**{about.capitalize()}**: {fact}." for about, fact in found.facts().items() if about != "matched"]
-        sure = f"Matched with a confidence of **{100 * found.match.confidence:.0f} %**."
-        text = "\n".join(f"- {line}" for line in (sure, *doubts, *found.match.doubts))
+        facts = {about: fact for about, fact in found.facts().items() if about in ("dropped", "resting", "also")}
+        doubts = [f"**{about.capitalize()}**: {fact}." for about, fact in facts.items()]
+        sure = f"Matched with a confidence of **{100 * found.match.confidence:.0f}\u00a0%**."
+        self._show_limbs(found.match, found.source.body, found.target, [sure, *doubts, *found.match.doubts])
+
+    def show_unsure(self, unsure: UnsureMatchError) -> None:
+        """Have limbs paired that could not be matched."""
+        sure = "The limbs are not sure to match: **choose what each is to follow**, or take the pairs as they are."
+        doubts = [doubt.partition("; give --")[0] for doubt in unsure.match.doubts]  # options of the command line
+        self._show_limbs(unsure.match, unsure.source, unsure.target, [sure, *doubts], asks=True)
+
+    def _show_limbs(
+        self, match: LimbMatch, source: OrientedBody, target: OrientedBody, lines: list[str], *, asks: bool = False
+    ) -> None:
+        ours, theirs = target.anatomy, source.anatomy
+        followed = {ours.named(b): theirs.named(a) for a, b in match.pairs}
         limbs = {name: followed.get(name, "") for name in map(ours.named, ours.limbs)}
-        self.pairing.show(limbs, [theirs.named(limb) for limb in theirs.limbs], text)
+        listed = "\n".join(f"- {line}" for line in lines)
+        self.pairing.show(limbs, [theirs.named(limb) for limb in theirs.limbs], listed, asks=asks)
 
     # How they are made
 
@@ -114,7 +128,7 @@ class CageWidgets:
         self._uneven = gui.add_markdown(UNEVEN, visible=False)
         button = self._widgets.button
         self._rest = button("Reset it", self._panel.reset, hint="Back to how the shape is at rest here.")
-        self._remove = button("Remove it", self._panel.remove)
+        self._remove = button("Remove it", self._panel.remove, hint="As Del does.")
         button("Remove all controls", self._panel.remove_all, hint="And reset the shape.")
         self._frames = gui.add_slider(
             "Frames to this pose", min=1, max=MOST_PATH_FRAMES, step=1, initial_value=1,
@@ -133,7 +147,7 @@ class CageWidgets:
         self._motion = gui.add_dropdown(
             "Motion", (NO_SOURCE, *MOTION_NAMES.values()), hint="Or open a file: .bvh, .glb, a sequence of meshes."
         )
-        self._shown = gui.add_checkbox("Show what follows what", True, visible=False)
+        self._shown = gui.add_checkbox("Show what follows what", True, visible=False, hint="In one colour each.")
         self._pieces = gui.add_markdown("")
         self.pairing = Pairing(self._widgets, "Which limb follows which", self._panel.pair)
         self._widgets.on(self._motion, self._follow)
@@ -153,7 +167,7 @@ class CageWidgets:
         self._shown.visible = self._pieces.visible = moves
 
     def _build_cage(self, gui: Any) -> None:
-        shown = gui.add_checkbox("Show the cage", True)
+        shown = gui.add_checkbox("Show the cage", True, hint="Which moves the shape.")
         through = gui.add_checkbox("See through the shape", False, hint="For controls and lengths inside it.")
         self._widgets.on(shown, self._panel.show_cage)
         self._widgets.on(through, self._panel.see_through)
