@@ -54,7 +54,7 @@ SECONDS, FPS, RATE = 0.5, 240, 20
 RATES, THEIR_RATES = (20, 40, 80, 160, 320), (160, 320, 640, 1280)
 """Steps a second; of the two other schemes."""
 MODES = 60
-GOAL, EXACT, AFFORDABLE = 0.01, 1e-3, 1500
+GOAL, EXACT, AFFORDABLE = 0.01, 1e-3, 700
 """Of the diagonal; accuracy of steps that others are measured by; nodes that the two other schemes are run with."""
 
 
