@@ -44,6 +44,28 @@ def test_distances_are_those_of_brute_force_and_none_is_missing(make):
     assert not missed.any()
 
 
+@pytest.mark.parametrize("near", [0.02, 0.05])
+def test_paths_beside_one_that_was_looked_at_find_what_they_find_alone(near):
+    """Nothing is missed that meets, that was no flat fan before, or that is farther away than was looked."""
+    triangles, rest, _ = fist()
+    prepared, rng, kept = surface(triangles, rest, near), np.random.default_rng(3), 0
+    far, size = np.array([0.0, 0.1, 0.02]), bounding_diagonal(rest)
+    waves = [rng.normal(size=(3, 3)) / size for _ in range(2)]
+    goal = rest + size * far * np.sin(8 * rest @ waves[0])
+    prepared.sweep(rest, goal)
+    looked = prepared._candidates
+    for reach in (0.0, 0.001, 0.004, 0.01, 0.05):
+        bend = reach * size * np.sin(30 * rest @ waves[1])
+        noise = 0.1 * reach * size * rng.uniform(-1, 1, rest.shape)
+        for before, after in ((rest, goal + bend), (rest + 0.3 * (goal - rest) + noise, goal + bend), (goal, goal + noise)):
+            found, alone = prepared.sweep(before, after), surface(triangles, rest, near).sweep(before, after)
+            np.testing.assert_array_equal(found.pairs, alone.pairs)
+            np.testing.assert_array_equal(found.impact, alone.impact)
+            kept += prepared._candidates is looked
+            prepared._candidates = looked
+    assert 5 <= kept < 15
+
+
 def test_plates_meet_after_the_share_of_the_path_between_them():
     triangles, points, lower = plates(0.4)
     prepared, after = surface(triangles, points), points.copy()

@@ -35,7 +35,7 @@ TOUCHING = 1e-7
 """Distance at rest, over the diagonal, of what may pass."""
 CREASE_ANGLE = np.radians(10)
 """Between the normals of two triangles, from which their edge is a crease."""
-SLACK = 0.3
+SLACK = 0.4
 """Distance between paths, over what is near, on which the same pairs are looked at."""
 FIRST_SPACE = 4096
 """Pairs that are expected at first."""
