@@ -57,7 +57,8 @@ def test_paths_beside_one_that_was_looked_at_find_what_they_find_alone(near):
     for reach in (0.0, 0.001, 0.004, 0.01, 0.05):
         bend = reach * size * np.sin(30 * rest @ waves[1])
         noise = 0.1 * reach * size * rng.uniform(-1, 1, rest.shape)
-        for before, after in ((rest, goal + bend), (rest + 0.3 * (goal - rest) + noise, goal + bend), (goal, goal + noise)):
+        starts = rest, rest + 0.3 * (goal - rest) + noise, goal
+        for before, after in zip(starts, (goal + bend, goal + bend, goal + noise), strict=True):
             found, alone = prepared.sweep(before, after), surface(triangles, rest, near).sweep(before, after)
             np.testing.assert_array_equal(found.pairs, alone.pairs)
             np.testing.assert_array_equal(found.impact, alone.impact)

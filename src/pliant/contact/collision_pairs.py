@@ -193,7 +193,9 @@ def _noted(find: Callable[..., int]) -> NearPairs | None:
         if count < 0:
             return None
         if count <= space:
-            return NearPairs(np.ascontiguousarray(table[:count, :5]), distance[:count], impact[:count], table[:count, 5:])
+            return NearPairs(
+                np.ascontiguousarray(table[:count, :5]), distance[:count], impact[:count], table[:count, 5:]
+            )
         space = count
 
 
