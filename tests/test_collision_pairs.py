@@ -44,10 +44,46 @@ def test_distances_are_those_of_brute_force_and_none_is_missing(make):
     assert not missed.any()
 
 
+@pytest.mark.parametrize("near", [0.01, 0.03])
+def test_paths_beside_one_that_was_looked_at_find_what_they_find_alone(near):
+    """Nothing is missed that meets, that was no flat fan before, or that is farther away than was looked."""
+    triangles, rest, _ = fist()
+    prepared, rng, kept = surface(triangles, rest, near), np.random.default_rng(3), 0
+    far, size = np.array([0.0, 0.1, 0.02]), bounding_diagonal(rest)
+    waves = [rng.normal(size=(3, 3)) / size for _ in range(2)]
+    goal = rest + size * far * np.sin(8 * rest @ waves[0])
+    prepared.sweep(rest, goal)
+    looked = prepared._candidates
+    for reach in (0.0, 0.001, 0.004, 0.01, 0.05):
+        bend = reach * size * np.sin(30 * rest @ waves[1])
+        noise = 0.1 * reach * size * rng.uniform(-1, 1, rest.shape)
+        starts = rest, rest + 0.3 * (goal - rest) + noise, goal
+        for before, after in zip(starts, (goal + bend, goal + bend, goal + noise), strict=True):
+            found, alone = prepared.sweep(before, after), surface(triangles, rest, near).sweep(before, after)
+            np.testing.assert_array_equal(found.pairs, alone.pairs)
+            np.testing.assert_array_equal(found.impact, alone.impact)
+            kept += prepared._candidates is looked
+            prepared._candidates = looked
+    assert 5 <= kept < 15
+
+
+def test_what_comes_near_beside_a_path_that_was_looked_at_is_found_without_looking_anew():
+    triangles, points, lower = plates(0.13)
+    prepared = CollisionSurface(triangles, points, 0.1)
+    assert not len(prepared.sweep(points))
+    looked, closer = prepared._candidates, points.copy()
+    closer[lower:, 2] -= 0.035
+    assert len(prepared.sweep(closer)) == len(CollisionSurface(triangles, points, 0.1).sweep(closer)) > 0
+    assert prepared._candidates is looked
+
+
 def test_plates_meet_after_the_share_of_the_path_between_them():
     triangles, points, lower = plates(0.4)
-    prepared, after = surface(triangles, points), points.copy()
-    after[lower:, 2] -= 1.0
+    prepared, after = surface(triangles, points, 0.01), points.copy()
+    assert prepared.sweep(points, points + 1e-3).first == 1.0  # what is looked at here is not enough for what follows
+    after[lower:, 2] -= 0.5
+    assert 0.85 * 0.8 < prepared.sweep(points, after).first < 0.8
+    after[lower:, 2] -= 0.5
     found = prepared.sweep(points, after)
     assert 0.85 * 0.4 < found.first < 0.4
     assert prepared.sweep(points, points + np.array([0.0, 0.0, 5.0])).first == 1.0

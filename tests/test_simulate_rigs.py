@@ -459,7 +459,15 @@ def test_the_skin_of_a_file_that_rests_in_another_pose_than_it_was_bound_in_is_k
         np.testing.assert_allclose(carried, skinned.points[k], atol=1e-6 * mesh.diagonal)
     offsets = mesh.bind_offsets
     np.testing.assert_array_equal(mesh.scaled(3.0).bind_offsets["elbow"], 3 * offsets["elbow"])
-    assert not mesh.with_points(2 * mesh.points).bind_offsets
+    R = rotations.matrix(rotations.from_axis_angle([0.6, 0.0, 0.8], 2.0))
+    moved = mesh.with_points(2 * mesh.points @ R.T + [3.0, -1.0, 7.0]).bind_offsets
+    np.testing.assert_allclose(moved["elbow"], 2 * offsets["elbow"] @ R.T, atol=1e-9 * mesh.diagonal)
+    assert not mesh.with_points(mesh.points * [1.0, 1.01, 1.0]).bind_offsets
+    assert not mesh.with_points(mesh.points * [-1.0, 1.0, 1.0]).bind_offsets
+    pliant.write(tmp_path / "saved.npz", mesh)
+    saved = pliant.read_mesh(tmp_path / "saved.npz").bind_offsets
+    assert saved.keys() == offsets.keys()
+    assert all((saved[name] == offsets[name]).all() for name in offsets)
     assert mesh.welded().mesh.bind_offsets["root"].shape == mesh.welded().mesh.points.shape
 
 

@@ -1,5 +1,6 @@
 // Vertices and triangles, and pairs of edges, that come near each other on straight paths; see collision_pairs.py.
 #include <algorithm>
+#include <memory>
 #include <vector>
 
 #include "geometry/bvh.h"
@@ -12,7 +13,9 @@ constexpr double CLOSER = 0.1;       // share of the first distance at which a p
 constexpr double ADVANCE = 0.9;      // of the distance that cannot be covered before the next look
 constexpr int MOST_ADVANCES = 2000;
 constexpr double IN_PLANE = 1e-10;   // distance from a plane, over the length of an edge, that is rounding
+constexpr double ROUNDING = 1e-6;    // of a slack
 constexpr double FLAT = 0.3;         // least cosine between the triangles of a flat fan and their mean
+constexpr double FLATTER = 0.6;      // the same of one that stays flat on paths beside a path
 
 // Sorted lists of numbers, one after the other; none at all where nothing is listed.
 struct Lists {
@@ -47,13 +50,13 @@ struct Swept {
     static constexpr int DIRECTIONS = 7;
     Lanes low = Lanes{} + FAR, high = -low, least = low, most = high;
 
-    void at(const Sheet &sheet, int64_t v) {
+    void at(const Sheet &sheet, int64_t v, double slack) {
         const Vec3 x = row3(sheet.before, v), d = row3(sheet.after, v) - x;
         double position[DIRECTIONS], motion[DIRECTIONS];
         along(x, position), along(d, motion);
         low = high = least = most = Lanes{};
         for (int k = 0; k < DIRECTIONS; ++k) {
-            const double reach = (k < 3 ? 1.0 : 1.7320508075688774) * sheet.reach(v);
+            const double reach = (k < 3 ? 1.0 : 1.7320508075688774) * (sheet.reach(v) + slack);
             low[k] = down(position[k] - reach), high[k] = up(position[k] + reach);
             least[k] = down(motion[k]), most[k] = up(motion[k]);
         }
@@ -81,14 +84,13 @@ struct Swept {
 };
 
 struct Boxes {
-    std::vector<Swept> vertex, edge, triangle, node;
+    std::vector<Swept> vertex, triangle, node;
 
-    explicit Boxes(const Sheet &sheet)
-        : vertex(size_t(sheet.before.shape[0])), edge(size_t(sheet.ends.shape[0])),
-          triangle(size_t(sheet.triangles.shape[0])), node(size_t(sheet.right.shape[0])) {
-        for (size_t v = 0; v < vertex.size(); ++v) vertex[v].at(sheet, int64_t(v));
-        for (size_t e = 0; e < edge.size(); ++e)
-            for (int k = 0; k < 2; ++k) edge[e].grow(vertex[size_t(sheet.ends(int64_t(e), k))]);
+    // slack: by which all are larger.
+    explicit Boxes(const Sheet &sheet, double slack = 0.0)
+        : vertex(size_t(sheet.before.shape[0])), triangle(size_t(sheet.triangles.shape[0])),
+          node(size_t(sheet.right.shape[0])) {
+        for (size_t v = 0; v < vertex.size(); ++v) vertex[v].at(sheet, int64_t(v), slack);
         for (size_t t = 0; t < triangle.size(); ++t)
             for (int k = 0; k < 3; ++k) triangle[t].grow(vertex[size_t(sheet.triangles(int64_t(t), k))]);
         for (int64_t n = int64_t(node.size()) - 1; n >= 0; --n) {
@@ -100,12 +102,19 @@ struct Boxes {
             }
         }
     }
+
+    Swept edge(const Sheet &sheet, int64_t e) const {
+        Swept both = vertex[size_t(sheet.ends(e, 0))];
+        both.grow(vertex[size_t(sheet.ends(e, 1))]);
+        return both;
+    }
 };
 
 // (n,) fans whose triangles all face the same side, before and after: they do not cross themselves.
-std::vector<char> flat_fans(const Sheet &sheet) {
+// least_cosine: between triangles and their mean.
+void flat_fans(const Sheet &sheet, double least_cosine, bool *flat) {
     const int64_t count = sheet.before.shape[0], triangles = sheet.triangles.shape[0];
-    std::vector<char> flat(sheet.fan.data, sheet.fan.data + count);
+    std::copy_n(sheet.fan.data, count, flat);
     std::vector<Vec3> normal(static_cast<size_t>(triangles)), sum(static_cast<size_t>(count));
     std::vector<double> least(static_cast<size_t>(count));
     for (const In<double, 2> &x : {sheet.before, sheet.after}) {
@@ -116,15 +125,14 @@ std::vector<char> flat_fans(const Sheet &sheet) {
             normal[t] = n / std::max(norm(n), 1e-300);
             for (int k = 0; k < 3; ++k) sum[sheet.triangles(t, k)] = sum[sheet.triangles(t, k)] + normal[t];
         }
-        for (int64_t v = 0; v < count; ++v) least[v] = FLAT * norm(sum[v]);
+        for (int64_t v = 0; v < count; ++v) least[v] = least_cosine * norm(sum[v]);
         for (int64_t t = 0; t < triangles; ++t)
             for (int k = 0; k < 3; ++k) {
                 const int64_t v = sheet.triangles(t, k);
-                if (!(dot(normal[t], sum[v]) > least[v])) flat[v] = 0;
+                if (!(dot(normal[t], sum[v]) > least[v])) flat[v] = false;
             }
         if (sheet.after.data == sheet.before.data) break;
     }
-    return flat;
 }
 
 double clamped(double value) { return std::min(std::max(value, 0.0), 1.0); }
@@ -247,100 +255,179 @@ void walk(const Sheet &a, const Boxes &first, const Sheet &b, const Boxes &secon
     }
 }
 
+// Whether two triangles share a vertex whose triangles are a flat fan.
+bool in_flat_fan(const Sheet &sheet, const bool *flat, int64_t i, int64_t j) {
+    for (int k = 0; k < 3; ++k)
+        for (int l = 0; l < 3; ++l)
+            if (sheet.triangles(i, k) == sheet.triangles(j, l) && flat[sheet.triangles(i, k)]) return true;
+    return false;
+}
+
+void put(Pair &pair, int k, const Sheet &sheet, int64_t vertex, int64_t shift) {
+    pair.at.x[k] = row3(sheet.before, vertex);
+    pair.d[k] = row3(sheet.after, vertex) - pair.at.x[k];
+    pair.vertex[k] = vertex + shift, pair.patch[k] = sheet.patch(vertex);
+    pair.reach = std::min(pair.reach, 2 * sheet.reach(vertex));
+}
+
+// A vertex and a triangle. Shifts: what is added to the vertices of each surface.
+Pair facing(const Sheet &one, int64_t v, int64_t v_shift, const Sheet &other, int64_t t, int64_t t_shift) {
+    Pair pair;
+    pair.at.facing = true;
+    pair.number[0] = v, pair.number[1] = t;
+    put(pair, 0, one, v, v_shift);
+    for (int k = 0; k < 3; ++k) put(pair, k + 1, other, other.triangles(t, k), t_shift);
+    pair.relate();
+    return pair;
+}
+
+// Two edges, of which the second surface's vertices are shifted.
+Pair crossing(const Sheet &one, int64_t e, const Sheet &other, int64_t f, int64_t shift) {
+    Pair pair;
+    pair.at.facing = false;
+    pair.number[0] = e, pair.number[1] = f;
+    for (int k = 0; k < 2; ++k) put(pair, k, one, one.ends(e, k), 0), put(pair, k + 2, other, other.ends(f, k), shift);
+    pair.relate();
+    return pair;
+}
+
+// Notes a pair that is near, or comes all but into touch.
+void examine(const Pair &pair, Found &found) {
+    const double distance = pair.at.distance();
+    if (!(distance - pair.longest <= pair.reach)) return;
+    const double impact = pair.impact(distance);
+    if (distance <= pair.reach || impact <= 1) found.note(pair, distance, impact);
+}
+
+// Calls `look` with the pairs whose boxes meet, and the triangles that stand for them.
+template <class Look>
 class Search {
    public:
-    // shift: what is added to the vertices of the second surface; 0 if the two are one.
-    Search(const Sheet &a, const Sheet &b, int64_t shift, const Lists &faces, const Lists &edges, Found &found)
-        : a_(a), b_(b), shift_(shift), faces_(faces), edges_(edges), found_(found), first_(a) {
-        if (shift) second_.emplace_back(b);
-        else flat_ = flat_fans(a);
+    // shift: what is added to the vertices of the second surface; 0 if the two are one, which has flat fans (n,).
+    Search(const Sheet &a, const Sheet &b, int64_t shift, const Lists &faces, const Lists &edges, double slack,
+           const bool *flat, const Look &look)
+        : a_(a), b_(b), shift_(shift), faces_(faces), edges_(edges), flat_(flat), look_(look), first_(a, slack) {
+        if (shift) second_.emplace_back(b, slack);
     }
 
     void run() {
         const Boxes &other = shift_ ? second_[0] : first_;
         walk(a_, first_, b_, other, !shift_, [&](int64_t i, int64_t j) {
-            if (!in_flat_fan(i, j)) triangles(i, j, other);
+            if (shift_ || !in_flat_fan(a_, flat_, i, j)) triangles(i, j, other);
         });
     }
 
    private:
-    bool in_flat_fan(int64_t i, int64_t j) const {
-        if (shift_) return false;
-        for (int k = 0; k < 3; ++k)
-            for (int l = 0; l < 3; ++l)
-                if (a_.triangles(i, k) == b_.triangles(j, l) && flat_[a_.triangles(i, k)]) return true;
-        return false;
-    }
-
     void triangles(int64_t i, int64_t j, const Boxes &boxes) {
         const Swept &one = first_.triangle[i], &other = boxes.triangle[j];
         for (int k = 0; k < 3; ++k) {
             const int64_t v = a_.triangles(i, k), w = b_.triangles(j, k);
-            if (a_.owned(i, k) && first_.vertex[v].meets(other)) vertex_face(a_, v, 0, b_, j, shift_);
-            if (b_.owned(j, k) && boxes.vertex[w].meets(one)) vertex_face(b_, w, shift_, a_, i, 0);
-            if (!a_.owned(i, 3 + k) || !first_.edge[a_.sides(i, k)].meets(other)) continue;
+            if (a_.owned(i, k) && first_.vertex[v].meets(other) && may_meet(v, b_, j, -shift_))
+                look_(facing(a_, v, 0, b_, j, shift_), i, j);
+            if (b_.owned(j, k) && boxes.vertex[w].meets(one) && may_meet(w, a_, i, shift_))
+                look_(facing(b_, w, shift_, a_, i, 0), i, j);
+            if (!a_.owned(i, 3 + k)) continue;
             const int64_t e = a_.sides(i, k);
-            for (int l = 0; l < 3; ++l)
-                if (b_.owned(j, 3 + l) && first_.edge[e].meets(boxes.edge[b_.sides(j, l)])) edge_edge(e, b_.sides(j, l));
+            const Swept edge = first_.edge(a_, e);
+            if (!edge.meets(other)) continue;
+            for (int l = 0; l < 3; ++l) {
+                const int64_t f = b_.sides(j, l);
+                if (b_.owned(j, 3 + l) && may_cross(e, f) && edge.meets(boxes.edge(b_, f)))
+                    look_(crossing(a_, e, b_, f, shift_), i, j);
+            }
         }
     }
 
-    void put(Pair &pair, int k, const Sheet &sheet, int64_t vertex, int64_t shift) const {
-        pair.at.x[k] = row3(sheet.before, vertex);
-        pair.d[k] = row3(sheet.after, vertex) - pair.at.x[k];
-        pair.vertex[k] = vertex + shift, pair.patch[k] = sheet.patch(vertex);
-        pair.reach = std::min(pair.reach, 2 * sheet.reach(vertex));
-    }
-
-    void vertex_face(const Sheet &one, int64_t v, int64_t v_shift, const Sheet &other, int64_t t, int64_t t_shift) {
+    // Vertices of two surfaces are never the same.
+    bool may_meet(int64_t v, const Sheet &other, int64_t t, int64_t shift) const {
+        if (shift) return true;
         for (int k = 0; k < 3; ++k)
-            if (v + v_shift == other.triangles(t, k) + t_shift) return;
-        if (!shift_ && faces_.has(v, t)) return;
-        Pair pair;
-        pair.at.facing = true;
-        pair.number[0] = v, pair.number[1] = t;
-        put(pair, 0, one, v, v_shift);
-        for (int k = 0; k < 3; ++k) put(pair, k + 1, other, other.triangles(t, k), t_shift);
-        examine(pair);
+            if (v == other.triangles(t, k)) return false;
+        return !faces_.has(v, t);
     }
 
-    void edge_edge(int64_t e, int64_t f) {
-        const int64_t ends[4] = {a_.ends(e, 0), a_.ends(e, 1), b_.ends(f, 0), b_.ends(f, 1)};
+    bool may_cross(int64_t e, int64_t f) const {
+        if (shift_) return true;
         for (int k = 0; k < 2; ++k)
-            for (int l = 2; l < 4; ++l)
-                if (ends[k] == ends[l] + shift_) return;
-        if (!shift_ && edges_.has(e, f)) return;
-        Pair pair;
-        pair.at.facing = false;
-        pair.number[0] = e, pair.number[1] = f;
-        for (int k = 0; k < 4; ++k) put(pair, k, k < 2 ? a_ : b_, ends[k], k < 2 ? 0 : shift_);
-        examine(pair);
-    }
-
-    void examine(Pair &pair) {
-        if (!shift_ && pair.in_one_patch()) return;
-        pair.relate();
-        const double distance = pair.at.distance();
-        if (!(distance - pair.longest <= pair.reach)) return;
-        const double impact = pair.impact(distance);
-        if (distance <= pair.reach || impact <= 1) found_.note(pair, distance, impact);
+            for (int l = 0; l < 2; ++l)
+                if (a_.ends(e, k) == b_.ends(f, l)) return false;
+        return !edges_.has(e, f);
     }
 
     const Sheet &a_, &b_;
     const int64_t shift_;
     const Lists &faces_, &edges_;
-    Found &found_;
+    const bool *flat_;
+    const Look &look_;
     const Boxes first_;
     std::vector<Boxes> second_;
-    std::vector<char> flat_;
 };
 
-// Pairs of one surface, or of two (shift: what is added to vertices of the second; 0 if they are one), that are near
-// before, or come all but into touch on their paths. Returns how many there are; those without space are not noted.
-int64_t pairs(Sheet a, Sheet b, int64_t shift, Lists faces, Lists edges, Out<int64_t, 2> noted, Out<double, 1> distance,
-              Out<double, 1> impact) {
+// Pairs of two surfaces that are near before, or come all but into touch on their paths. shift: what is added to vertices
+// of the second. Returns how many there are; those without space are not noted.
+int64_t pairs(Sheet a, Sheet b, int64_t shift, Out<int64_t, 2> noted, Out<double, 1> distance, Out<double, 1> impact) {
     Found found{noted, distance, impact};
-    if (a.triangles.shape[0] && b.triangles.shape[0]) Search(a, b, shift, faces, edges, found).run();
+    const Lists none{};
+    const auto look = [&](const Pair &pair, int64_t, int64_t) { examine(pair, found); };
+    if (a.triangles.shape[0] && b.triangles.shape[0]) Search(a, b, shift, none, none, 0.0, nullptr, look).run();
+    return found.count;
+}
+
+// Pairs of one surface that may be near, or come all but into touch, on any path within `slack` of its own: (m, 5) whether
+// a vertex and a triangle, their numbers, and two triangles that stand for them. spare: (m,) by how much they stay away
+// from what is near. flat: (n,) fans that were left out. Returns how many there are; those without space are not noted.
+int64_t candidates(Sheet sheet, Lists faces, Lists edges, double slack, Out<bool, 1> flat, Out<int64_t, 2> noted,
+                   Out<double, 1> spare) {
+    if (!sheet.triangles.shape[0]) return 0;
+    flat_fans(sheet, FLATTER, flat.data);
+    int64_t count = 0;
+    const auto look = [&](const Pair &pair, int64_t i, int64_t j) {
+        const double away = pair.at.distance() - pair.longest - pair.reach;
+        if (!(away <= 2 * slack)) return;
+        if (count < noted.shape[0]) {
+            const int64_t row[5] = {pair.at.facing, pair.number[0], pair.number[1], i, j};
+            std::copy(row, row + 5, &noted(count, 0));
+            spare(count) = away;
+        }
+        ++count;
+    };
+    Search(sheet, sheet, 0, faces, edges, slack, flat.data, look).run();
+    return count;
+}
+
+// How far points are from where a path is after the share of it that is nearest to them.
+double beside(In<double, 2> points, In<double, 2> from, In<double, 2> to) {
+    double along = 0.0, square = 0.0, farthest = 0.0;
+    for (int64_t v = 0; v < points.shape[0]; ++v) {
+        const Vec3 x = row3(from, v), d = row3(to, v) - x;
+        along += dot(row3(points, v) - x, d), square += dot(d, d);
+    }
+    const double share = square > 0 ? clamped(along / square) : 0.0;
+    for (int64_t v = 0; v < points.shape[0]; ++v) {
+        const Vec3 x = row3(from, v), away = row3(points, v) - x - share * (row3(to, v) - x);
+        farthest = std::max(farthest, dot(away, away));
+    }
+    return std::sqrt(farthest);
+}
+
+// Of candidates (m, 5) for paths within `slack` of that from `from` to `to`, those that are near before, or come all but
+// into touch. Returns how many there are, those without space are not noted; -1 if this path is none of those.
+int64_t among(Sheet sheet, In<int64_t, 2> some, In<double, 1> spare, In<bool, 1> flat, In<double, 2> from,
+              In<double, 2> to, double slack, Out<int64_t, 2> noted, Out<double, 1> distance, Out<double, 1> impact) {
+    const double away = std::max(beside(sheet.before, from, to), beside(sheet.after, from, to));
+    if (!(away <= slack)) return -1;
+    const std::unique_ptr<bool[]> now(new bool[size_t(flat.shape[0])]);
+    flat_fans(sheet, FLAT, now.get());
+    for (int64_t v = 0; v < flat.shape[0]; ++v)
+        if (flat(v) && !now[size_t(v)]) return -1;
+    Found found{noted, distance, impact};
+    for (int64_t k = 0; k < some.shape[0]; ++k) {
+        if (spare(k) > 2 * away + ROUNDING * slack) continue;
+        if (in_flat_fan(sheet, now.get(), some(k, 3), some(k, 4))) continue;
+        const Pair pair = some(k, 0) ? facing(sheet, some(k, 1), 0, sheet, some(k, 2), 0)
+                                     : crossing(sheet, some(k, 1), sheet, some(k, 2), 0);
+        if (!pair.in_one_patch()) examine(pair, found);
+    }
     return found.count;
 }
 
@@ -379,6 +466,8 @@ int64_t crossings(Sheet sheet, Out<int64_t, 2> noted) {
 }  // namespace
 
 EXPORT(collision_pairs, pairs)
+EXPORT(collision_candidates, candidates)
+EXPORT(collision_pairs_among, among)
 EXPORT(collision_crossings, crossings)
 
 // Distances (m,), unit directions (m, 3) and weights (m, 4) of pairs (m, 5) at points.

@@ -16,6 +16,7 @@ no two triangles come to cross that are not allowed to. What touches at rest may
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,6 +35,8 @@ TOUCHING = 1e-7
 """Distance at rest, over the diagonal, of what may pass."""
 CREASE_ANGLE = np.radians(10)
 """Between the normals of two triangles, from which their edge is a crease."""
+SLACK = 0.4
+"""Distance between paths, over what is near, on which the same pairs are looked at."""
 FIRST_SPACE = 4096
 """Pairs that are expected at first."""
 Lists = tuple[Ints, Ints]
@@ -93,6 +96,8 @@ class CollisionSurface:
         self.patches: Ints = np.full(count, -1)
         """(n,) the same number for vertices that may pass through each other; -1 for others."""
         self._passing: tuple[Lists, Lists] = NO_LISTS, NO_LISTS
+        self._candidates: Any = None
+        self._slack, self._space = SLACK * near, FIRST_SPACE
         self._allowed: Any = None
 
     def sweep(
@@ -106,18 +111,37 @@ class CollisionSurface:
 
         other: another surface and its path, whose vertices are numbered after this one's; else what comes near itself.
         """
-        first = (*self._sheet, self.patches, before, before if after is None else after)
-        second, shift = first, 0
+        after = before if after is None else after
+        path = (*self._sheet, self.patches, before, after)
+        found: NearPairs | None = None
         if other is not None:
-            second, shift = (*other[0]._sheet, other[0].patches, *other[1:]), len(self.near)
-        space = FIRST_SPACE
+            another = (*other[0]._sheet, other[0].patches, *other[1:])
+            found = _noted(lambda *out: int(kernels.collision_pairs(path, another, len(self.near), *out)))
+        elif self._candidates is not None:
+            found = self._among(path)
+        if found is None:
+            self._candidates = (*self._near_path(path), before.copy(), after.copy())
+            found = self._among(path)
+        assert found is not None
+        return found
+
+    def _among(self, path: Any) -> NearPairs | None:
+        """What is found among the candidates; None if they are not for this path."""
+        return _noted(lambda *out: int(kernels.collision_pairs_among(path, *self._candidates, self._slack, *out)))
+
+    def forget(self) -> None:
+        """Begin anew: what was found on paths before does not matter to the order of what is found."""
+        self._candidates = None
+
+    def _near_path(self, path: Any) -> tuple[Ints, Floats, NDArray[np.bool_]]:
+        """What may come near on any path within the slack of this one, as `collision_candidates` has it."""
+        flat = np.empty(len(self.near), bool)
         while True:
-            table, distance, impact = np.empty((space, 7), np.int64), np.empty(space), np.empty(space)
-            count = kernels.collision_pairs(first, second, shift, *self._passing, table, distance, impact)
-            if count <= space:
-                pairs, numbers = np.ascontiguousarray(table[:count, :5]), table[:count, 5:]
-                return NearPairs(pairs, distance[:count], impact[:count], numbers)
-            space = count
+            found, spare = np.empty((self._space, 5), np.int64), np.empty(self._space)
+            count = kernels.collision_candidates(path, *self._passing, self._slack, flat, found, spare)
+            if count <= self._space:
+                return found[:count], spare[:count], flat
+            self._space = 2 * count
 
     def crossings(self, points: Floats) -> Ints:
         """(k, 2) triangles that cross each other, in the tree's order, each pair once, without neighbours."""
@@ -156,7 +180,23 @@ class CollisionSurface:
         faces += _marked(near.numbers[close & (near.pairs[:, 4] == 1)], faces.shape)
         both = near.numbers[close & (near.pairs[:, 4] == 0)]
         edges += _marked(np.concatenate([both, both[:, ::-1]]), edges.shape)
+        self.forget()
         self._allowed, self._passing = allowed if len(crossing) else None, (_lists(faces), _lists(edges))
+
+
+def _noted(find: Callable[..., int]) -> NearPairs | None:
+    """What a kernel finds, which says how many there are, with space for all; None if it says less than none."""
+    space = FIRST_SPACE
+    while True:
+        table, distance, impact = np.empty((space, 7), np.int64), np.empty(space), np.empty(space)
+        count = find(table, distance, impact)
+        if count < 0:
+            return None
+        if count <= space:
+            return NearPairs(
+                np.ascontiguousarray(table[:count, :5]), distance[:count], impact[:count], table[:count, 5:]
+            )
+        space = count
 
 
 def clearances(points: Floats, pairs: Ints) -> tuple[Floats, Floats, Floats]:

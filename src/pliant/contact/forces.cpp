@@ -197,7 +197,7 @@ static bool newton(Points rows, In<double, 1> rho, In<double, 1> ahead, In<doubl
                    Out<double, 1> forces, Out<double, 2> moved) {
     const int64_t count = forces.shape[0], size = moved.size();
     std::vector<double> u(size), d(size), found, violation(count), slope(count);
-    std::vector<int64_t> some, before;
+    std::vector<int64_t> some, before, pressing;
     const auto spread = [&](int64_t r, double force, std::vector<double> &to) {
         for (int k = 0; k < 4; ++k) {
             const int64_t v = rows.vertices(r, k);
@@ -238,10 +238,14 @@ static bool newton(Points rows, In<double, 1> rho, In<double, 1> ahead, In<doubl
             first += u[i] * d[i] / softness(i / 3), second += d[i] * d[i] / softness(i / 3);
             farthest = std::max(farthest, std::abs(d[i]));
         }
-        for (int64_t r = 0; r < count; ++r) slope[r] = along(r, d);
+        pressing.clear();  // those of which any share of the step makes something
+        for (int64_t r = 0; r < count; ++r) {
+            slope[r] = along(r, d);
+            if (violation[r] > 0 || violation[r] > slope[r]) pressing.push_back(r);
+        }
         const auto derivative = [&](double t) {
             double sum = first + t * second;
-            for (int64_t r = 0; r < count; ++r) sum -= rho(r) * slope[r] * std::max(violation[r] - t * slope[r], 0.0);
+            for (const int64_t r : pressing) sum -= rho(r) * slope[r] * std::max(violation[r] - t * slope[r], 0.0);
             return sum;
         };
         double low = 0.0;

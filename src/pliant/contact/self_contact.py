@@ -49,6 +49,7 @@ class SelfContact:
         """A frame begins, at the shape of the one before, with what was tangled there; None: nothing led to there."""
         surface, count = np.ascontiguousarray(x[: len(self._rest)]), len(self._rest)
         self._forget()
+        self.surface.forget()
         self.surface.patches, self.tangled = np.full(count, -1), np.zeros(count, dtype=bool)
         crossing = NO_PAIRS if tangled is not None and not tangled.any() else self._unwanted(surface)
         if not len(crossing):

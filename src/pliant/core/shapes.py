@@ -47,6 +47,10 @@ if TYPE_CHECKING:
     from pliant.core.normals import SmoothCorners
 
 
+RIGID_TOLERANCE = 1e-6
+"""Distance, over the diagonal, from where a mesh would be that is moved as a whole; files hold few digits."""
+
+
 @dataclass(frozen=True, eq=False)
 class Layer(Value):
     """Values on polygon corners, stored once and referred to, as OBJ does for UVs and normals."""
@@ -224,11 +228,23 @@ class Mesh(Convertible, Value):
     def with_points(self, points: ArrayLike) -> Mesh:
         """The mesh with other points: same faces and triangles, normals rotated with the surface."""
         moved = as_many_points(points, len(self.points), "this mesh")
+        offsets = self._moved_offsets(moved) if self.bind_offsets else {}
         if self.normals is None:
-            return replace(self, points=moved, bind_offsets={})
+            return replace(self, points=moved, bind_offsets=offsets)
         from pliant.core.normals import rotated_normals
 
-        return replace(self, points=moved, normals=rotated_normals(self, moved), bind_offsets={})
+        return replace(self, points=moved, normals=rotated_normals(self, moved), bind_offsets=offsets)
+
+    def _moved_offsets(self, moved: Floats) -> dict[str, Floats]:
+        """`bind_offsets` of a mesh that is moved as a whole; none of one that deforms, which is no rest shape."""
+        from pliant.core.rotations import match_rigid
+
+        before, after = (np.linalg.norm(points - points.mean(axis=0)) for points in (self.points, moved))
+        factor = after / before if before > 0 else 1.0
+        R, t = match_rigid(factor * self.points, moved)
+        if np.abs(factor * self.points @ R.T + t - moved).max() > RIGID_TOLERANCE * bounding_diagonal(moved):
+            return {}
+        return {name: factor * offset @ R.T for name, offset in self.bind_offsets.items()}
 
     def scaled(self, factor: float) -> Mesh:
         """All coordinates times `factor`, which is positive."""

@@ -11,6 +11,7 @@ Arrays, by key (``numpy.load(path)["points"]``; nothing is ever pickled):
     uv_values         (k, d) and uv_index (c,): texture coordinates of the corners; normal_values, normal_index alike
     label_0, ...      (f,) the polygons' index in the names that words["labels"][0] lists
     attribute_0, ...  per-vertex values that words["attributes"][0] names; group_0, ... vertex weights alike
+    bind_0, ...       (n, 3) where words["binds"] names joints whose skin was bound elsewhere
     tets              (t, 4)                                   normals           (n, 3) of a point cloud
     blob_0, ...       bytes (uint8) and arrays that the materials refer to: textures, a format's own data
     shape_points      (s, n, 3) named shapes, the base first   frames            (f, n, 3) an animation
@@ -168,6 +169,7 @@ def _mesh(contents: Contents) -> Mesh:
         attributes=_named(contents, "attribute"),
         vertex_groups=_named(contents, "group"),
         world=_world(contents),
+        bind_offsets={name: contents.numbers(f"bind_{k}", 2) for k, name in enumerate(_names(contents, "binds"))},
     )
 
 
@@ -302,7 +304,8 @@ def _mesh_entries(mesh: Mesh) -> tuple[Arrays, Metadata]:
     for k, (name, label) in enumerate(mesh.labels.items()):
         arrays[f"label_{k}"] = label.index
         metadata["labels"].append({"name": name, "names": label.names})
-    for kind, values in (("attribute", mesh.attributes), ("group", mesh.vertex_groups)):
+    named = ("attribute", mesh.attributes), ("group", mesh.vertex_groups), ("bind", mesh.bind_offsets)
+    for kind, values in named:
         more_arrays, more_metadata = _numbered(kind, values)
         arrays.update(more_arrays)
         metadata.update(more_metadata)
