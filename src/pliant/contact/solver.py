@@ -204,9 +204,11 @@ class ContactSolver:
             near.anchors and _kept_anchors(near.anchors, rows, forces, x)
             for near, (rows, forces) in zip(nears, pressing[:-1], strict=True)
         )
-        away, before, drift = x - body.free, self.state, 0.0 if self.state is None else self.state.drift
+        away, push, before = x - body.free, found.rows.pushed(found.forces, len(x)), self.state
+        drift, push_drift = (0.0, 0.0) if before is None else (before.drift, before.push_drift)
         if before is not None and number != before.number:
             drift = (away - before.displacement) / (number - before.number)
+            push_drift = 0.0 if before.push is None else (push - before.push) / (number - before.number)
         faces = self._near_faces(x, nears, anchors)
         state = ContactState(
             x,
@@ -217,11 +219,12 @@ class ContactSolver:
             anchors,
             faces,
             model=found.model,
-            push=found.rows.pushed(found.forces, len(x)),
+            push=push,
+            push_drift=push_drift,
         )
         state = self._with_self_contact(state)
         # States are kept for every step, and what they keep goes on exactly.
-        return replace(state, drift=0.0, model=InverseHessian()) if body.has_inertia else state
+        return replace(state, drift=0.0, push_drift=0.0, model=InverseHessian()) if body.has_inertia else state
 
     def _with_self_contact(self, state: ContactState) -> ContactState:
         own = self.self_contact
@@ -541,7 +544,7 @@ class ContactFrame:
             if body.has_inertia:
                 return solver._free_result(body, self._number)
         model = InverseHessian() if before is None else before.model.copy()
-        push, boost, steps, unheld = None if before is None else before.push, 1.0, 0, 0
+        push, boost, steps, unheld = None if before is None else before.push_at(self._number), 1.0, 0, 0
         for _ in range(1 if self._quick else MAX_CONTACT_ROUNDS):
             watched = WatchedRows(solver.watch, own, nears, boost * _hardness(body))
             most, until = max(iterations - steps, 1), self._deadline
@@ -566,7 +569,10 @@ class ContactFrame:
             clear = depth <= MAX_PENETRATION * diagonal and not new and not crossed
             # Friction takes hold where the body has come to, at rest or after a round, not of what is in an obstacle.
             pressing = watched.by_obstacle(x, found.forces)
-            settled = clear and solver._hold(body, x, nears, pressing) and solver._obeys_coulomb(pressing)
+            held = clear and solver._hold(body, x, nears, pressing)
+            # At rest, what is held from where it is needs no friction yet: the balance stays.
+            held = held or (clear and found.converged and not body.has_inertia)
+            settled = held and solver._obeys_coulomb(pressing)
             soft = found.blocked and not found.converged and boost < MAX_BOOST
             unfinished = found.iterations == most and steps < iterations and not found.converged
             unheld, more = unheld + (clear and not settled and not unfinished), soft or unfinished
