@@ -7,8 +7,9 @@ body springs back to. From there, in rounds:
    corners of an obstacle that are inside the body; vertices that went through an obstacle since the frame before, which
    are kept on the side they came from; and vertices and triangles of the body itself that faced each other.
 2. The body's energy and the rows' are minimised together (`pliant.contact.response`), with Coulomb's friction.
-3. The shape is examined anew, all of it. A round that finds nothing deeper than `MAX_PENETRATION`, and no point that
-   presses without friction, ends the frame.
+3. The shape is examined anew, all of it. A round that finds nothing deeper than `MAX_PENETRATION` ends the frame.
+   Points that press without friction are held from there on: at rest that takes no force, and no other round; with
+   inertia, where friction acts on the step's motion, another one follows.
 
 Rows push and never pull, so contacts end when the surface wants to leave, and friction ends with them.
 """
@@ -586,7 +587,8 @@ class ContactFrame:
             message = f"stopped after {steps} iterations, at {found.residual:.1e} of the first force"
         solver.state = solver._next_state(body, self._number, found, nears, pressing)
         reactions, contacts = _pressed(pressing)
-        friction = np.concatenate([np.zeros((0, 2)), *(_friction(rows, forces) for rows, forces in pressing)])
+        rubbing = pressing[:-1] if solver.friction else ()
+        friction = np.concatenate([np.zeros((0, 2)), *(_friction(rows, forces) for rows, forces in rubbing)])
         return ContactResult(
             x, steps, found.residual, not message, message, depth, contacts, reactions, crossed, friction
         )
@@ -618,9 +620,15 @@ def _pressed(pressing: Sequence[tuple[Rows, Floats]]) -> tuple[Floats, int]:
 
 
 def _friction(rows: Rows, forces: Floats) -> Floats:
-    """(k, 2) the normal force and the size of the friction, at each point that it can act on."""
-    pairs, normal = rows.friction_pairs
-    return np.column_stack([forces[normal], np.linalg.norm(forces[pairs], axis=1)])
+    """(k, 2) the normal force and the size of the friction, at each point that is pressed or held.
+
+    Points that are held from the end of this frame on have none yet.
+    """
+    (pairs, normal), size = rows.friction_pairs, np.zeros(len(rows))
+    size[normal] = np.linalg.norm(forces[pairs], axis=1)
+    can = rows.is_contact & (forces > 0)
+    can[normal] = True
+    return np.column_stack([forces[can], size[can]])
 
 
 def _kept_anchors(anchors: Anchors, rows: Rows, forces: Floats, x: Floats) -> Anchors | None:
