@@ -570,10 +570,10 @@ class ContactFrame:
             clear = depth <= MAX_PENETRATION * diagonal and not new and not crossed
             # Friction takes hold where the body has come to, at rest or after a round, not of what is in an obstacle.
             pressing = watched.by_obstacle(x, found.forces)
-            held = clear and solver._hold(body, x, nears, pressing)
+            anchored = clear and solver._hold(body, x, nears, pressing)
             # At rest, what is held from where it is needs no friction yet: the balance stays.
-            held = held or (clear and found.converged and not body.has_inertia)
-            settled = held and solver._obeys_coulomb(pressing)
+            anchored = anchored or (clear and found.converged and not body.has_inertia)
+            settled = anchored and solver._obeys_coulomb(pressing)
             soft = found.blocked and not found.converged and boost < MAX_BOOST
             unfinished = found.iterations == most and steps < iterations and not found.converged
             unheld, more = unheld + (clear and not settled and not unfinished), soft or unfinished
