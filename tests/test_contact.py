@@ -791,13 +791,14 @@ def test_a_frame_at_rest_needs_no_other_round_for_friction_to_take_hold(bar, mon
     rounds, minimised = [], contact_solver.minimise
     monkeypatch.setattr(contact_solver, "minimise", lambda *a, **o: rounds.append(1) or minimised(*a, **o))
     ball = moving(Sphere((0, 1.2, 0), 0.5), (0, 0, 0), (0, -0.35, 0), (0.1, -0.35, 0))
-    dragged = {}
+    dragged, count = {}, {}
     for friction in (0.0, 1.0):
         rounds.clear()
         poses = list(bar.poses([[1.0, 0]] * 3, obstacles=[ball], friction=friction))
         dragged[friction] = poses[2].reactions[0, 0]
         assert all(pose.converged for pose in poses)
-        assert len(rounds) <= 4
+        count[friction] = len(rounds)
+    assert count[1.0] <= count[0.0]
     assert abs(dragged[1.0]) > 2 * abs(dragged[0.0])
 
 
