@@ -31,6 +31,7 @@ from pliant.core.errors import PliantWarning
 from pliant.core.normals import unit
 from pliant.core.rotations import from_axis_angle
 from pliant.core.shapes import Mesh
+from pliant.engines.blend.kernels import inverted_tets, newly_inverted_tets
 from pliant.engines.simulate.contacts import HeldLayer
 from pliant.geometry.spatial import SurfaceTree
 from pliant.native import kernels
@@ -761,3 +762,50 @@ def test_newtons_method_does_not_end_at_a_stiff_row():
         pairs = np.zeros((0, 2), np.int64)
         kernels.contact_sweeps(given, pairs, pairs[:, 0], np.zeros(0), np.ones(1), 1e-7, 10_000, forces, moved)
     np.testing.assert_allclose(moved, [[0.998, 0.749, 0]], atol=1e-3)
+
+
+@pytest.mark.parametrize("first", [50, 700])
+def test_answers_between_vertices_are_kept_as_others_are_touched(first):
+    """In double and in single precision; those that are known are not found again."""
+    A, found = RNG.normal(size=(900, 900)), []
+    inverse = np.linalg.inv(A @ A.T + 900 * np.eye(900))
+
+    def columns(vertices):
+        found.extend(vertices.tolist())
+        return inverse[:, vertices]
+
+    compliance, order = Compliance(columns, 900), RNG.permutation(900)
+    for count in (first, first + 20, first + 20):
+        vertices = np.sort(order[:count])
+        block, push = compliance.block(vertices), RNG.normal(size=(count, 3))
+        spread = np.zeros((block.count, 3))
+        spread[block.index[vertices]] = push
+        moved, expected = block.solve(spread)[block.index[vertices]], inverse[np.ix_(vertices, vertices)] @ push
+        assert np.abs(moved - expected).max() < (1e-12 if count < 600 else 1e-5) * np.abs(expected).max()
+    assert block.count == first + 20
+    assert sorted(found) == sorted(order[: first + 20].tolist())
+
+
+def test_a_frame_at_rest_needs_no_other_round_for_friction_to_take_hold(bar, monkeypatch):
+    """Points that are newly pressed are held from where they are: the next frame drags them along."""
+    rounds, minimised = [], contact_solver.minimise
+    monkeypatch.setattr(contact_solver, "minimise", lambda *a, **o: rounds.append(1) or minimised(*a, **o))
+    ball = moving(Sphere((0, 1.2, 0), 0.5), (0, 0, 0), (0, -0.35, 0), (0.1, -0.35, 0))
+    dragged, count = {}, {}
+    for friction in (0.0, 1.0):
+        rounds.clear()
+        poses = list(bar.poses([[1.0, 0]] * 3, obstacles=[ball], friction=friction))
+        dragged[friction] = poses[2].reactions[0, 0]
+        assert all(pose.converged for pose in poses)
+        count[friction] = len(rounds)
+    assert count[1.0] <= count[0.0]
+    assert abs(dragged[1.0]) > 2 * abs(dragged[0.0])
+
+
+def test_tetrahedra_that_contact_turns_over_are_those_that_were_not_before():
+    before = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, -1], [5, 0, 0], [6, 0, 0], [5, 1, 0], [5, 0, 1]], float)
+    after, tets = before.copy(), np.arange(8).reshape(2, 4)
+    after[[3, 7], 2] *= -1
+    assert [inverted_tets(x, tets) for x in (before, after)] == [1, 1]
+    assert newly_inverted_tets(after, before, tets) == 1
+    assert newly_inverted_tets(before, before, tets) == 0

@@ -266,6 +266,7 @@ def test_contact_that_turns_the_inside_out_is_a_warning_with_the_worst_frame_and
     assert crushed[0] == crushed[2] == 0 < crushed[1]
     assert [frame["converged"] for frame in figures["frames"]] == [True] * 3
     assert (code, figures["converged"], worst in complained) == (1, False, True)
+    assert (figures["not_converged"], worst in figures["failure"]) == ([], True)
     assert figures["warnings"][0].startswith(f"inversion: {worst} {crushed[1]} of ")
     code, out, _ = command_line(*blend, "--report", "r.html")
     assert code == 1

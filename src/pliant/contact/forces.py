@@ -178,7 +178,13 @@ class ComplianceBlock:
 
     def solve(self, forces: Floats) -> Floats:
         """(k, 3) the motion by forces; of many, to seven digits."""
-        return np.asarray(self.table @ forces.astype(self.table.dtype), dtype=np.float64)
+        from scipy.linalg.blas import ssymv
+
+        if self.table.dtype == np.float64:
+            return np.asarray(self.table @ forces)
+        # The time is that of reading the table: half of it, in LAPACK's order.
+        moved = [ssymv(1.0, self.table.T, column) for column in forces.T.astype(np.float32)]
+        return np.stack(moved, axis=1, dtype=np.float64)
 
     def resist(self, motion: Floats) -> Floats:
         """(k, 3) about the forces that a motion takes."""
@@ -229,19 +235,23 @@ class Compliance:
         return self._slot[vertices], self._table, len(self._vertices)
 
     def block(self, vertices: Ints) -> ComplianceBlock:
-        """L⁻¹ between vertices, sorted, and maybe others; kept until there are new ones."""
+        """L⁻¹ between vertices, and maybe others; kept until there are new ones, which come last."""
         if self._block is None or not (self._block.index[vertices] >= 0).all():
+            known = 0
             if self._block is not None:
-                both = np.union1d(vertices, self._block.vertices)
-                vertices = both if len(both) < MAX_BLOCK_EXCESS * len(vertices) else vertices
+                new = vertices[self._block.index[vertices] < 0]
+                if self._block.count + len(new) < MAX_BLOCK_EXCESS * len(vertices):
+                    vertices, known = np.concatenate([self._block.vertices, new]), self._block.count
             slots, table, _ = self.between(vertices)
             index = np.full(len(self._slot), -1, np.int64)
             index[vertices] = np.arange(len(vertices))
             L = None if self._stiffness is None else self._stiffness[vertices][:, vertices]
-            between = table[np.ix_(slots, slots)]
-            self._block = ComplianceBlock(
-                vertices, index, between if len(between) < MIN_SINGLE_VERTICES else between.astype(np.float32), L
-            )
+            between = np.empty((len(vertices),) * 2, np.float64 if len(vertices) < MIN_SINGLE_VERTICES else np.float32)
+            if known and self._block is not None:
+                between[:known, :known] = self._block.table
+            between[:, known:] = table[np.ix_(slots, slots[known:])]
+            between[known:, :known] = between[:known, known:].T
+            self._block = ComplianceBlock(vertices, index, between, L)
         return self._block
 
     def _add(self, missing: Ints) -> None:

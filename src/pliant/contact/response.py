@@ -132,7 +132,7 @@ def minimise(
                 length = _length(move.step(), farthest)
             length *= share
         step, promised, before = move.step(), move.promised(gradient), gradient.copy()
-        rows = rows_at(x).bounded_as(move.rows)
+        rows = move.rows if meet is None else rows_at(x).bounded_as(move.rows)
         forces = padded(move.foreseen_forces, len(rows))
         total = energy + rows.energy
         reached = _line_search(body, rows_at, x, step, length, gradient, rows, total, promised)

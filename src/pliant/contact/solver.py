@@ -7,8 +7,9 @@ body springs back to. From there, in rounds:
    corners of an obstacle that are inside the body; vertices that went through an obstacle since the frame before, which
    are kept on the side they came from; and vertices and triangles of the body itself that faced each other.
 2. The body's energy and the rows' are minimised together (`pliant.contact.response`), with Coulomb's friction.
-3. The shape is examined anew, all of it. A round that finds nothing deeper than `MAX_PENETRATION`, and no point that
-   presses without friction, ends the frame.
+3. The shape is examined anew, all of it. A round that finds nothing deeper than `MAX_PENETRATION` ends the frame.
+   Points that press without friction are held from there on: at rest that takes no force, and no other round; with
+   inertia, where friction acts on the step's motion, another one follows.
 
 Rows push and never pull, so contacts end when the surface wants to leave, and friction ends with them.
 """
@@ -204,9 +205,11 @@ class ContactSolver:
             near.anchors and _kept_anchors(near.anchors, rows, forces, x)
             for near, (rows, forces) in zip(nears, pressing[:-1], strict=True)
         )
-        away, before, drift = x - body.free, self.state, 0.0 if self.state is None else self.state.drift
+        away, push, before = x - body.free, found.rows.pushed(found.forces, len(x)), self.state
+        drift, push_drift = (0.0, 0.0) if before is None else (before.drift, before.push_drift)
         if before is not None and number != before.number:
             drift = (away - before.displacement) / (number - before.number)
+            push_drift = 0.0 if before.push is None else (push - before.push) / (number - before.number)
         faces = self._near_faces(x, nears, anchors)
         state = ContactState(
             x,
@@ -217,11 +220,12 @@ class ContactSolver:
             anchors,
             faces,
             model=found.model,
-            push=found.rows.pushed(found.forces, len(x)),
+            push=push,
+            push_drift=push_drift,
         )
         state = self._with_self_contact(state)
         # States are kept for every step, and what they keep goes on exactly.
-        return replace(state, drift=0.0, model=InverseHessian()) if body.has_inertia else state
+        return replace(state, drift=0.0, push_drift=0.0, model=InverseHessian()) if body.has_inertia else state
 
     def _with_self_contact(self, state: ContactState) -> ContactState:
         own = self.self_contact
@@ -541,7 +545,7 @@ class ContactFrame:
             if body.has_inertia:
                 return solver._free_result(body, self._number)
         model = InverseHessian() if before is None else before.model.copy()
-        push, boost, steps, unheld = None if before is None else before.push, 1.0, 0, 0
+        push, boost, steps, unheld = None if before is None else before.push_at(self._number), 1.0, 0, 0
         for _ in range(1 if self._quick else MAX_CONTACT_ROUNDS):
             watched = WatchedRows(solver.watch, own, nears, boost * _hardness(body))
             most, until = max(iterations - steps, 1), self._deadline
@@ -566,7 +570,10 @@ class ContactFrame:
             clear = depth <= MAX_PENETRATION * diagonal and not new and not crossed
             # Friction takes hold where the body has come to, at rest or after a round, not of what is in an obstacle.
             pressing = watched.by_obstacle(x, found.forces)
-            settled = clear and solver._hold(body, x, nears, pressing) and solver._obeys_coulomb(pressing)
+            anchored = clear and solver._hold(body, x, nears, pressing)
+            # At rest, what is held from where it is needs no friction yet: the balance stays.
+            anchored = anchored or (clear and found.converged and not body.has_inertia)
+            settled = anchored and solver._obeys_coulomb(pressing)
             soft = found.blocked and not found.converged and boost < MAX_BOOST
             unfinished = found.iterations == most and steps < iterations and not found.converged
             unheld, more = unheld + (clear and not settled and not unfinished), soft or unfinished
@@ -580,7 +587,8 @@ class ContactFrame:
             message = f"stopped after {steps} iterations, at {found.residual:.1e} of the first force"
         solver.state = solver._next_state(body, self._number, found, nears, pressing)
         reactions, contacts = _pressed(pressing)
-        friction = np.concatenate([np.zeros((0, 2)), *(_friction(rows, forces) for rows, forces in pressing)])
+        rubbing = pressing[:-1] if solver.friction else ()
+        friction = np.concatenate([np.zeros((0, 2)), *(_friction(rows, forces) for rows, forces in rubbing)])
         return ContactResult(
             x, steps, found.residual, not message, message, depth, contacts, reactions, crossed, friction
         )
@@ -612,9 +620,15 @@ def _pressed(pressing: Sequence[tuple[Rows, Floats]]) -> tuple[Floats, int]:
 
 
 def _friction(rows: Rows, forces: Floats) -> Floats:
-    """(k, 2) the normal force and the size of the friction, at each point that it can act on."""
-    pairs, normal = rows.friction_pairs
-    return np.column_stack([forces[normal], np.linalg.norm(forces[pairs], axis=1)])
+    """(k, 2) the normal force and the size of the friction, at each point that is pressed or held.
+
+    Points that are held from the end of this frame on have none yet.
+    """
+    (pairs, normal), size = rows.friction_pairs, np.zeros(len(rows))
+    size[normal] = np.linalg.norm(forces[pairs], axis=1)
+    can = rows.is_contact & (forces > 0)
+    can[normal] = True
+    return np.column_stack([forces[can], size[can]])
 
 
 def _kept_anchors(anchors: Anchors, rows: Rows, forces: Floats, x: Floats) -> Anchors | None:

@@ -39,11 +39,17 @@ class ContactState:
     """What is known of the energy's curvature; bodies with inertia begin every step without."""
     push: Floats | None = None
     """(n, 3) the forces of contacts at vertices."""
+    push_drift: Floats | float = 0.0
+    """How these change, a frame."""
 
     @property
     def in_contact(self) -> bool:
         """Whether something pressed."""
         return self.pressed is not None and bool(self.pressed.any())
+
+    def push_at(self, number: float) -> Floats | None:
+        """(n, 3) the forces of contacts that a frame probably has."""
+        return None if self.push is None else self.push + (number - self.number) * self.push_drift
 
     def to_arrays(self) -> dict[str, Any]:
         """All but the model, as plain numbers and arrays."""
@@ -65,7 +71,7 @@ class ContactState:
         return cls(**plain, anchors=anchors, faces=_by_obstacle("faces", arrays))
 
 
-PLAIN_FIELDS = ("x", "number", "displacement", "drift", "pressed", "push", "tangled")
+PLAIN_FIELDS = ("x", "number", "displacement", "drift", "pressed", "push", "push_drift", "tangled")
 
 
 def _flat(name: str, samples: Sequence[SurfaceSamples]) -> dict[str, Any]:

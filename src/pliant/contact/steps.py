@@ -33,6 +33,9 @@ FIRST_CONTACT_SHARE = 0.01
 """Distance, over the deepest that a step would lead without contact, of points that are taken to touch at first."""
 MAX_ACTIVE_ROWS = 1500
 """Rows that have their say in one step by pivoting, the deepest ones: the others do in the steps after it."""
+NEAR_SHARE = 0.2
+"""Distance, over the deepest that a step with forces as guessed would lead, of points that may touch: others are added.
+"""
 MAX_ADDITIONS = 4
 """Times, at most, that rows are added to a step that they were not near to."""
 MAX_SWEPT_CONTACTS, MAX_SWEPT_VERTICES = 300, 500
@@ -350,7 +353,7 @@ class ManyContactsStep(ContactStep):
         self.forces = np.zeros(len(rows)) if guess.forces is None else guess.forces.copy()
         self._work = None if gradient is None else dot(gradient, d)
         ahead = self._ahead if guess.answer is None else self._ahead - rows.along(guess.answer)
-        near = (ahead > -ahead.max(initial=0.0)) | (rows.violation > 0) | (self.forces > 0)
+        near = (ahead > -NEAR_SHARE * ahead.max(initial=0.0)) | (self.forces > 0)
         self._near = rows.is_contact & near
         self._find()
 

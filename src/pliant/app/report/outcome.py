@@ -71,6 +71,7 @@ class EngineRun:
             "seconds_a_frame": known(self.seconds_a_frame),
             "converged": not self.failure,
             "not_converged": self.failed,
+            "failure": self.failure or None,
         }
 
 

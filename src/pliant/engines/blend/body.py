@@ -249,6 +249,10 @@ class SpringBody:
         """Number of inverted tetrahedra at x (n, 3)."""
         return kernels.inverted_tets(x, self.tets)
 
+    def newly_inverted(self, x: Floats, before: Floats) -> int:
+        """Number of tetrahedra inverted at x (n, 3) that were not at other points (n, 3)."""
+        return kernels.newly_inverted_tets(x, before, self.tets)
+
     def blended_rotvecs(self, weights: Floats) -> Floats:
         """(n, 3) the blended rotation vectors of the vertices."""
         return blended(self.rotvecs, weights)

@@ -205,7 +205,7 @@ def _in_contact(
         found = replace(found, penetration=depth)
     return replace(
         pose,
-        crushed=max(pose.inverted - rig.body.inverted(body.free), 0),
+        crushed=rig.body.newly_inverted(found.x, body.free),
         penetration=found.penetration / rig.body.diagonal,
         contacts=found.contacts,
         reactions=found.reactions,

@@ -317,13 +317,22 @@ void divergence(In<double, 2> vectors, In<double, 1> k, In<int64_t, 2> edges, In
     }
 }
 
+bool is_inverted(In<double, 2> x, In<int64_t, 2> tets, int64_t t) {
+    const Vec3 a = row3(x, tets(t, 0));
+    const Vec3 b = row3(x, tets(t, 1)) - a, c = row3(x, tets(t, 2)) - a, d = row3(x, tets(t, 3)) - a;
+    return dot(b, cross(c, d)) < 0;
+}
+
 int64_t inverted_tets(In<double, 2> x, In<int64_t, 2> tets) {
     int64_t count = 0;
-    for (int64_t t = 0; t < tets.shape[0]; ++t) {
-        const Vec3 a = row3(x, tets(t, 0));
-        const Vec3 b = row3(x, tets(t, 1)) - a, c = row3(x, tets(t, 2)) - a, d = row3(x, tets(t, 3)) - a;
-        count += dot(b, cross(c, d)) < 0;
-    }
+    for (int64_t t = 0; t < tets.shape[0]; ++t) count += is_inverted(x, tets, t);
+    return count;
+}
+
+// Those that are inverted at x and were not before.
+int64_t newly_inverted_tets(In<double, 2> x, In<double, 2> before, In<int64_t, 2> tets) {
+    int64_t count = 0;
+    for (int64_t t = 0; t < tets.shape[0]; ++t) count += is_inverted(x, tets, t) && !is_inverted(before, tets, t);
     return count;
 }
 
@@ -382,4 +391,5 @@ EXPORT(springs_gathered, gathered)
 EXPORT(springs_rotated_vectors, rotated_vectors)
 EXPORT(springs_divergence, divergence)
 EXPORT(springs_inverted_tets, inverted_tets)
+EXPORT(springs_newly_inverted_tets, newly_inverted_tets)
 EXPORT(springs_unwrap, unwrap)

@@ -151,6 +151,11 @@ def inverted_tets(x: Floats, tets: Ints) -> int:
     return int(native.springs_inverted_tets(x, tets))
 
 
+def newly_inverted_tets(x: Floats, before: Floats, tets: Ints) -> int:
+    """Number of tetrahedra (t, 4) of negative volume at x (n, 3) that had none at other points (n, 3)."""
+    return int(native.springs_newly_inverted_tets(x, before, tets))
+
+
 def unwrap(order: Ints, parent: Ints, rotvecs: Floats) -> Floats:
     """Rotation vectors made consistent down a tree: of ``axis (angle + 2π m)`` the one nearest to the parent's.
 
