@@ -13,12 +13,13 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pliant.core.errors import PliantWarning
+from pliant.core.errors import InputError, PliantWarning
 from pliant.core.interop import takes_meshes
 from pliant.core.normals import triangle_normals
 from pliant.core.rotations import as_rotation
@@ -26,6 +27,7 @@ from pliant.core.shapes import Mesh, PointCloud, TetMesh, as_points, bounding_di
 from pliant.core.topology import Floats
 from pliant.engines.transfer.options import CageOptions
 from pliant.geometry.axes import OwnFrame
+from pliant.geometry.cloud_surface import cloud_surface
 from pliant.geometry.shell import Field, Shell, Target, distance_field, filled, shell
 from pliant.geometry.simplify import Space, collapsed
 from pliant.geometry.spatial import SurfaceTree
@@ -66,8 +68,8 @@ def build_cage(
     """A cage of at most so many triangles around any shape, or points (n, 3): closed, facing out, not crossing itself.
 
     margin: how far the cage keeps from the target, over the diagonal of its box, about; every point keeps at least a
-    fifth of it. Gaps of more than about twice the margin stay open. Where the faces are too few for that, or the
-    points of a cloud too sparse, the margin is widened. Pieces that are farther apart have cages of their own, all in
+    fifth of it. Gaps of more than about twice the margin stay open; sparse clouds have the surface that is seen in them
+    (`cloud_surface`). Where the faces are too few for that, or a cloud has no such surface, the margin is widened. Pieces that are farther apart have cages of their own, all in
     one mesh. error: choose as few faces as bring nearly all points as near to the cage as the margin and this, over the
     diagonal (`cage_error`), at most `faces`, or `MOST_CAGE_FACES` where that is the default. axes: (3, 3) rows at
     right angles, the directions of the grid that is used; the world's by default.
@@ -86,8 +88,8 @@ def build_cage(
         rotated = build_cage(shape.with_points(own.points), faces=faces, margin=margin)
         faces_out = rotated.triangles if np.linalg.det(R) > 0 else rotated.triangles[:, ::-1]
         return Mesh(own.back(rotated.points), faces_out)
-    inside = Target.of(target)
-    width = max(float(margin), _spacing(inside))
+    inside, spacing = _closed(Target.of(target), float(margin))
+    width = max(float(margin), spacing)
     while width < WIDEST:
         cage = _attempt(inside, int(faces), width)
         if cage is not None:
@@ -132,6 +134,25 @@ def _by_error(target: Any, most: int, margin: float, error: float, axes: ArrayLi
             )
             return cage
         faces = int(1.4 * faces)
+
+
+def _closed(target: Target, margin: float) -> tuple[Target, float]:
+    """A target, and how wide its holes are: a sparse cloud gets its surface, if that keeps it in one piece."""
+    spacing = _spacing(target)
+    if spacing <= margin:
+        return target, spacing
+    try:
+        points, triangles = cloud_surface(target.points)
+    except InputError:  # it is flat
+        return target, spacing
+    surfaced = replace(
+        target, points=np.concatenate([target.points, points]), triangles=triangles + len(target.points)
+    )
+    pieces = [
+        shell(filled(distance_field(some, width / CELLS_PER_MARGIN, 1.5 * width, 4 * width), width), width).part.max()
+        for some, width in ((surfaced, margin), (target, spacing))
+    ]
+    return (surfaced, 0.0) if pieces[0] <= pieces[1] else (target, spacing)
 
 
 def _spacing(target: Target) -> float:

@@ -1,0 +1,70 @@
+"""The surface of a cloud of points, also where it is as sparse as its limbs are thick.
+
+By Gauss's formula the indicator of a body (1 inside, 0 outside, 1/2 on its surface) is, with μ_j the area vector that
+the point y_j stands for,
+
+    χ(x) = Σ_j μ_j · (x − y_j) / (4π max(|x − y_j|, w)³).
+
+The area vectors are not known, nor which side of the points is inside. Of those with ``χ(y_i) = 1/2`` the least are
+taken (parametric Gauss reconstruction; Lin and others 2022): ``μ = Aᵀ ξ``, ``(A Aᵀ + ε diag(A Aᵀ)) ξ = 1/2``. Of the
+points' Delaunay tetrahedra those are inside in whose middle χ exceeds its median on the points.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pliant.core.errors import InputError
+from pliant.core.topology import Floats, Ints
+
+MOST_POINTS = 2_500
+"""That the equations are solved for: of a larger cloud, the means in cells."""
+SPACING_NEIGHBOURS = 6
+"""By whose distance the spacing of the points is measured; the width w is its median."""
+REGULARISATION = 0.05
+"""ε"""
+CHUNK = 500
+"""Points at which χ is computed at once."""
+
+
+def cloud_surface(points: Floats) -> tuple[Floats, Ints]:
+    """Points on the surface of a cloud (n, 3), and (m, 3) triangles between them that enclose its inside."""
+    from scipy.spatial import Delaunay, QhullError, cKDTree
+
+    points = _thinned(points)
+    try:
+        tetrahedra = Delaunay(points)
+    except (QhullError, ValueError) as problem:
+        raise InputError("the target's points lie in a plane; expected points around a volume") from problem
+    corners = tetrahedra.simplices
+    near = cKDTree(points).query(points, k=min(SPACING_NEIGHBOURS + 1, len(points)))[0]
+    width = float(np.median(near[:, 1:].mean(axis=1)))
+    A = _kernel(points, points, width)
+    squares = A @ A.T
+    squares[np.diag_indices(len(points))] *= 1 + REGULARISATION
+    areas = A.T @ np.linalg.solve(squares, np.full(len(points), 0.5))
+    middles = points[corners].mean(axis=1)
+    chunks = np.array_split(middles, -(-len(middles) // CHUNK))
+    chi = np.concatenate([_kernel(some, points, width) @ areas for some in chunks])
+    inside = chi > np.median(A @ areas)
+    facets = np.stack([np.delete(corners, k, axis=1) for k in range(4)], axis=1)
+    return points, facets[inside[:, None] & ~np.append(inside, False)[tetrahedra.neighbors]]
+
+
+def _kernel(at: Floats, points: Floats, width: float) -> Floats:
+    """(k, 3 n) of χ at points (k, 3), by the area vectors of points (n, 3)."""
+    away = at[:, None] - points
+    distance = np.maximum(np.linalg.norm(away, axis=2), width)
+    return (away / (4 * np.pi * distance[..., None] ** 3)).reshape(len(at), -1)
+
+
+def _thinned(points: Floats) -> Floats:
+    """Points apart, at most `MOST_POINTS`: the means of a cloud in cells, which are centred on the origin."""
+    points = np.unique(points, axis=0)
+    size = float(np.ptp(points, axis=0).max()) / MOST_POINTS
+    while len(points) > MOST_POINTS:
+        size *= 1.1
+        cell, count = np.unique(np.round(points / size), axis=0, return_inverse=True, return_counts=True)[1:]
+        if len(count) <= MOST_POINTS:
+            return np.stack([np.bincount(cell.ravel(), x) for x in points.T], axis=1) / count[:, None]
+    return points
