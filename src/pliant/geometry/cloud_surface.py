@@ -7,7 +7,8 @@ the point y_j stands for,
 
 The area vectors are not known, nor which side of the points is inside. Of those with ``χ(y_i) = 1/2`` the least are
 taken (parametric Gauss reconstruction; Lin and others 2022): ``μ = Aᵀ ξ``, ``(A Aᵀ + ε diag(A Aᵀ)) ξ = 1/2``. Of the
-points' Delaunay tetrahedra those are inside in whose middle χ exceeds its median on the points.
+points' Delaunay tetrahedra those are inside in whose middle, and in the middle of whose longest edge, χ exceeds its
+median on the points: what bridges the gap between two limbs is not.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ MOST_POINTS = 2_500
 """That the equations are solved for: of a larger cloud, the means in cells."""
 SPACING_NEIGHBOURS = 6
 """By whose distance the spacing of the points is measured; the width w is its median."""
-REGULARISATION = 0.05
+REGULARISATION = 0.02
 """ε"""
 CHUNK = 500
 """Points at which χ is computed at once."""
@@ -43,12 +44,18 @@ def cloud_surface(points: Floats) -> tuple[Floats, Ints]:
     squares = A @ A.T
     squares[np.diag_indices(len(points))] *= 1 + REGULARISATION
     areas = A.T @ np.linalg.solve(squares, np.full(len(points), 0.5))
-    middles = points[corners].mean(axis=1)
-    chunks = np.array_split(middles, -(-len(middles) // CHUNK))
-    chi = np.concatenate([_kernel(some, points, width) @ areas for some in chunks])
-    inside = chi > np.median(A @ areas)
+    at = np.stack([points[corners].mean(axis=1), _longest_edges(points[corners]).mean(axis=1)]).reshape(-1, 3)
+    chi = np.concatenate([_kernel(some, points, width) @ areas for some in np.array_split(at, -(-len(at) // CHUNK))])
+    inside = chi.reshape(2, -1).min(axis=0) > np.median(A @ areas)
     facets = np.stack([np.delete(corners, k, axis=1) for k in range(4)], axis=1)
     return points, facets[inside[:, None] & ~np.append(inside, False)[tetrahedra.neighbors]]
+
+
+def _longest_edges(tetrahedra: Floats) -> Floats:
+    """(t, 2, 3) of tetrahedra (t, 4, 3)."""
+    ends = tetrahedra[:, [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]]
+    longest = np.argmax(np.linalg.norm(ends[:, :, 1] - ends[:, :, 0], axis=2), axis=1)
+    return np.asarray(ends[np.arange(len(ends)), longest])
 
 
 def _kernel(at: Floats, points: Floats, width: float) -> Floats:
