@@ -29,10 +29,10 @@ CHUNK = 500
 
 
 def cloud_surface(points: Floats) -> tuple[Floats, Ints]:
-    """Points on the surface of a cloud (n, 3), and (m, 3) triangles between them that enclose its inside."""
+    """Points on the surface of a cloud (n, 3), and (m, 3) triangles between them, facing out, that enclose its inside."""
     from scipy.spatial import Delaunay, QhullError, cKDTree
 
-    points = _thinned(points)
+    points = thinned(points)
     try:
         tetrahedra = Delaunay(points)
     except (QhullError, ValueError) as problem:
@@ -48,7 +48,15 @@ def cloud_surface(points: Floats) -> tuple[Floats, Ints]:
     chi = np.concatenate([_kernel(some, points, width) @ areas for some in np.array_split(at, -(-len(at) // CHUNK))])
     inside = chi.reshape(2, -1).min(axis=0) > np.median(A @ areas)
     facets = np.stack([np.delete(corners, k, axis=1) for k in range(4)], axis=1)
-    return points, facets[inside[:, None] & ~np.append(inside, False)[tetrahedra.neighbors]]
+    outer = inside[:, None] & ~np.append(inside, False)[tetrahedra.neighbors]
+    return points, _facing(points, facets[outer], corners[outer])
+
+
+def _facing(points: Floats, triangles: Ints, behind: Ints) -> Ints:
+    """Triangles (m, 3), each turned away from a point (m,) behind it."""
+    a, b, c = (points[triangles[:, k]] for k in range(3))
+    wrong = np.einsum("mi,mi->m", np.cross(b - a, c - a), points[behind] - a) > 0
+    return np.where(wrong[:, None], triangles[:, ::-1], triangles)
 
 
 def _longest_edges(tetrahedra: Floats) -> Floats:
@@ -65,7 +73,7 @@ def _kernel(at: Floats, points: Floats, width: float) -> Floats:
     return (away / (4 * np.pi * distance[..., None] ** 3)).reshape(len(at), -1)
 
 
-def _thinned(points: Floats) -> Floats:
+def thinned(points: Floats) -> Floats:
     """Points apart, at most `MOST_POINTS`: the means of a cloud in cells, which are centred on the origin."""
     points = np.unique(points, axis=0)
     size = float(np.ptp(points, axis=0).max()) / MOST_POINTS
