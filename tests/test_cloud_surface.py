@@ -32,7 +32,7 @@ def test_rods_that_nearly_touch_stay_apart() -> None:
     tree = SurfaceTree(points, triangles)
     axis = np.linspace(1, LENGTH - 1, 20)[:, None] * [0, 0, 1.0]
     for x, inside in ((0, True), (2 * RADIUS + GAP, True), (RADIUS + GAP / 2, False), (-1.3 * RADIUS, False)):
-        assert (tree.winding(axis + [x, 0, 0]) > 0.5).mean() == inside, x
+        assert (tree.winding(axis + np.array([x, 0, 0])) > 0.5).mean() == inside, x
 
 
 def test_it_scales_and_rotates_along() -> None:
@@ -65,4 +65,4 @@ def test_a_sparse_cloud_has_the_limbs_and_the_cage_of_its_shape() -> None:
     assert named[0] == named[1]
     cages = [pliant.build_cage(shape, faces=400) for shape in (body, cloud)]
     assert abs(cages[1].volume) < 1.2 * abs(cages[0].volume)
-    assert isinstance(cages[1], Mesh) and cages[1].is_watertight
+    assert cages[1].is_watertight

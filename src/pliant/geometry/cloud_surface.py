@@ -29,7 +29,7 @@ CHUNK = 500
 
 
 def cloud_surface(points: Floats) -> tuple[Floats, Ints]:
-    """Points on the surface of a cloud (n, 3), and (m, 3) triangles between them, facing out, that enclose its inside."""
+    """Points on the surface of a cloud (n, 3), and (m, 3) triangles between them, facing out, around its inside."""
     from scipy.spatial import Delaunay, QhullError, cKDTree
 
     points = thinned(points)

@@ -69,9 +69,9 @@ def build_cage(
 
     margin: how far the cage keeps from the target, over the diagonal of its box, about; every point keeps at least a
     fifth of it. Gaps of more than about twice the margin stay open; sparse clouds have the surface that is seen in them
-    (`cloud_surface`). Where the faces are too few for that, or a cloud has no such surface, the margin is widened. Pieces that are farther apart have cages of their own, all in
-    one mesh. error: choose as few faces as bring nearly all points as near to the cage as the margin and this, over the
-    diagonal (`cage_error`), at most `faces`, or `MOST_CAGE_FACES` where that is the default. axes: (3, 3) rows at
+    (`cloud_surface`). Where the faces are too few for that, or a cloud has no such surface, the margin is widened. Pieces
+    that are farther apart have cages of their own, all in one mesh. error: choose as few faces as bring nearly all points
+    as near to the cage as the margin and this, over the diagonal (`cage_error`), at most `faces`, or `MOST_CAGE_FACES` where that is the default. axes: (3, 3) rows at
     right angles, the directions of the grid that is used; the world's by default.
     """
     CageOptions.check(faces=faces, margin=margin, error=error)
@@ -145,9 +145,7 @@ def _closed(target: Target, margin: float) -> tuple[Target, float]:
         points, triangles = cloud_surface(target.points)
     except InputError:  # it is flat
         return target, spacing
-    surfaced = replace(
-        target, points=np.concatenate([target.points, points]), triangles=triangles + len(target.points)
-    )
+    surfaced = replace(target, points=np.concatenate([target.points, points]), triangles=triangles + len(target.points))
     pieces = [
         shell(filled(distance_field(some, width / CELLS_PER_MARGIN, 1.5 * width, 4 * width), width), width).part.max()
         for some, width in ((surfaced, margin), (target, spacing))

@@ -10,7 +10,8 @@ on the moved target are
 - *feet*: the angle by which they tip, against rest, while the source's stand on the ground;
 - *motion*: articulation of the target over that of the source (`recognition`).
 
-Limbs and feet are judged in the median of the frames, and in the worst one. What a source does itself (a mesh sequence that is stretched or squeezed) counts for its target, too.
+Limbs and feet are judged in the median of the frames, and in the worst one. What a source does itself (a mesh sequence
+that is stretched or squeezed) counts for its target, too.
 """
 
 from __future__ import annotations
