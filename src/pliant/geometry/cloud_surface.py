@@ -22,7 +22,7 @@ MOST_POINTS = 2_500
 """That the equations are solved for: of a larger cloud, the means in cells."""
 SPACING_NEIGHBOURS = 6
 """By whose distance the spacing of the points is measured; the width w is its median."""
-REGULARISATION = 0.02
+CLOUD_REGULARISATION = 0.02
 """ε"""
 CHUNK = 500
 """Points at which χ is computed at once."""
@@ -42,7 +42,7 @@ def cloud_surface(points: Floats) -> tuple[Floats, Ints]:
     width = float(np.median(near[:, 1:].mean(axis=1)))
     A = _kernel(points, points, width)
     squares = A @ A.T
-    squares[np.diag_indices(len(points))] *= 1 + REGULARISATION
+    squares[np.diag_indices(len(points))] *= 1 + CLOUD_REGULARISATION
     areas = A.T @ np.linalg.solve(squares, np.full(len(points), 0.5))
     at = np.stack([points[corners].mean(axis=1), _longest_edges(points[corners]).mean(axis=1)]).reshape(-1, 3)
     chi = np.concatenate([_kernel(some, points, width) @ areas for some in np.array_split(at, -(-len(at) // CHUNK))])

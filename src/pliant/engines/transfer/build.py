@@ -68,11 +68,12 @@ def build_cage(
     """A cage of at most so many triangles around any shape, or points (n, 3): closed, facing out, not crossing itself.
 
     margin: how far the cage keeps from the target, over the diagonal of its box, about; every point keeps at least a
-    fifth of it. Gaps of more than about twice the margin stay open; sparse clouds have the surface that is seen in them
-    (`cloud_surface`). Where the faces are too few for that, or a cloud has no such surface, the margin is widened. Pieces
-    that are farther apart have cages of their own, all in one mesh. error: choose as few faces as bring nearly all points
-    as near to the cage as the margin and this, over the diagonal (`cage_error`), at most `faces`, or `MOST_CAGE_FACES` where that is the default. axes: (3, 3) rows at
-    right angles, the directions of the grid that is used; the world's by default.
+    fifth of it. Gaps of more than about twice the margin stay open; sparse clouds have the surface that is seen in
+    them (`cloud_surface`). Where the faces are too few for that, or a cloud has no such surface, the margin is
+    widened. Pieces that are farther apart have cages of their own, all in one mesh. error: choose as few faces as
+    bring nearly all points as near to the cage as the margin and this, over the diagonal (`cage_error`), at most
+    `faces`, or `MOST_CAGE_FACES` where that is the default. axes: (3, 3) rows at right angles, the directions of the
+    grid that is used; the world's by default.
     """
     CageOptions.check(faces=faces, margin=margin, error=error)
     if error is not None:
