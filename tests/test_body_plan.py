@@ -623,6 +623,24 @@ def test_thick_limbs_are_kept_off_each_other_and_slender_ones_stay(
         assert (side * (out[1] - out[0])).mean() > 0
 
 
+def test_joints_of_pairs_are_mirrored_unless_they_rest_in_other_poses(bodies: dict[str, OrientedBody]) -> None:
+    body = bodies["creature"]
+    leg = next(limb for limb in body.anatomy.limbs if limb.role == "leg" and limb.side == 1)
+    noise = 0.01 * leg.length * np.random.default_rng(0).standard_normal((len(leg.path), 3))
+    lifted = leg.path[0] + (leg.path - leg.path[0]) @ turn([1, 0, 0], 30).T
+    errors = []
+    for path in (leg.path + noise, lifted):
+        limbs = tuple(replace(limb, path=path) if limb is leg else limb for limb in body.anatomy.limbs)
+        skeleton, _ = jointed(replace(body, anatomy=replace(body.anatomy, limbs=limbs)))
+        places = skeleton.rest_world[0]
+        both = [(i, j) for i, j in mirrored(skeleton.names) if "leg" in skeleton.names[i]]
+        pairs = np.array([(places[i], places[j]) for i, j in both]) @ body.frame.T
+        pairs[:, :, 0] -= np.median(pairs[:, :, 0].mean(axis=1))
+        errors.append(np.abs(pairs[:, 0] - pairs[:, 1] * [-1, 1, 1]).max() / leg.length)
+    assert errors[0] < 1e-6
+    assert errors[1] > 0.1
+
+
 @pytest.mark.parametrize("name", ["creature", "animal"])
 def test_joints_turn_along_with_a_body(bodies: dict[str, OrientedBody], name: str) -> None:
     body, samples = bodies[name], surface_samples(getattr(gallery, name)(900).base, 4000)

@@ -67,6 +67,19 @@ def test_feet_that_tip_are_seen(walked: pliant.Transfer) -> None:
     assert "feet" in names(tipped)
 
 
+def test_a_single_wrong_frame_is_seen(walked: pliant.Transfer) -> None:
+    """In the median it is not."""
+    found, points = walked.registered, walked.clip.points.copy()
+    R = rotations.matrix(rotations.from_axis_angle(found.target.frame[0], np.radians(75)))
+    points[4] = points[4] @ R.T
+    judged = with_points(walked, points).judgement
+    assert judged.angle < 15
+    assert {worst.frame for worst in judged.worst_limbs.values()} == {4}
+    assert [name for name in names(with_points(walked, points)) if name == "limbs"] == ["limbs"]
+    assert "in frame 4" in next(sentence for sentence in judged.problems if sentence.startswith("limbs"))
+    assert judged.to_dict()["worst_limbs"]["left leg"]["frame"] == 4
+
+
 def test_limbs_are_compared_at_the_times_that_are_shown() -> None:
     target = gallery.creature(900).base
     walk = gallery.creature_walk(12)

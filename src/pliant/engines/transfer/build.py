@@ -13,13 +13,14 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pliant.core.caching import ResultCache, content_key
-from pliant.core.errors import PliantWarning
+from pliant.core.errors import InputError, PliantWarning
 from pliant.core.interop import takes_meshes
 from pliant.core.normals import triangle_normals
 from pliant.core.rotations import as_rotation
@@ -27,6 +28,7 @@ from pliant.core.shapes import Mesh, PointCloud, TetMesh, as_points, bounding_di
 from pliant.core.topology import Floats
 from pliant.engines.transfer.options import CageOptions
 from pliant.geometry.axes import OwnFrame
+from pliant.geometry.cloud_surface import cloud_surface
 from pliant.geometry.shell import Field, Shell, Target, distance_field, filled, shell
 from pliant.geometry.simplify import Space, collapsed
 from pliant.geometry.spatial import SurfaceTree
@@ -67,11 +69,12 @@ def build_cage(
     """A cage of at most so many triangles around any shape, or points (n, 3): closed, facing out, not crossing itself.
 
     margin: how far the cage keeps from the target, over the diagonal of its box, about; every point keeps at least a
-    fifth of it. Gaps of more than about twice the margin stay open. Where the faces are too few for that, or the
-    points of a cloud too sparse, the margin is widened. Pieces that are farther apart have cages of their own, all in
-    one mesh. error: choose as few faces as bring nearly all points as near to the cage as the margin and this, over the
-    diagonal (`cage_error`), at most `faces`, or `MOST_CAGE_FACES` where that is the default. axes: (3, 3) rows at
-    right angles, the directions of the grid that is used; the world's by default.
+    fifth of it. Gaps of more than about twice the margin stay open; sparse clouds have the surface that is seen in
+    them (`cloud_surface`). Where the faces are too few for that, or a cloud has no such surface, the margin is
+    widened. Pieces that are farther apart have cages of their own, all in one mesh. error: choose as few faces as
+    bring nearly all points as near to the cage as the margin and this, over the diagonal (`cage_error`), at most
+    `faces`, or `MOST_CAGE_FACES` where that is the default. axes: (3, 3) rows at right angles, the directions of the
+    grid that is used; the world's by default.
     """
     CageOptions.check(faces=faces, margin=margin, error=error)
     if error is not None:
@@ -97,7 +100,8 @@ _cages: ResultCache[Mesh] = ResultCache(32)
 
 
 def _cage_around(target: Target, faces: int, margin: float) -> Mesh:
-    width = max(margin, _spacing(target))
+    target, spacing = _closed(target, margin)
+    width = max(margin, spacing)
     while width < WIDEST:
         cage = _attempt(target, faces, width)
         if cage is not None:
@@ -142,6 +146,23 @@ def _by_error(target: Any, most: int, margin: float, error: float, axes: ArrayLi
             )
             return cage
         faces = int(1.4 * faces)
+
+
+def _closed(target: Target, margin: float) -> tuple[Target, float]:
+    """A target, and how wide its holes are: a sparse cloud gets its surface, if that keeps it in one piece."""
+    spacing = _spacing(target)
+    if spacing <= margin:
+        return target, spacing
+    try:
+        points, triangles = cloud_surface(target.points)
+    except InputError:  # it is flat
+        return target, spacing
+    surfaced = replace(target, points=np.concatenate([target.points, points]), triangles=triangles + len(target.points))
+    pieces = [
+        shell(filled(distance_field(some, width / CELLS_PER_MARGIN, 1.5 * width, 4 * width), width), width).part.max()
+        for some, width in ((surfaced, margin), (target, spacing))
+    ]
+    return (surfaced, 0.0) if pieces[0] <= pieces[1] else (target, spacing)
 
 
 def _spacing(target: Target) -> float:

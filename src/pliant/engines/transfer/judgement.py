@@ -10,21 +10,22 @@ on the moved target are
 - *feet*: the angle by which they tip, against rest, while the source's stand on the ground;
 - *motion*: articulation of the target over that of the source (`recognition`).
 
-What a source does itself (a mesh sequence that is stretched or squeezed) counts for its target, too.
+Limbs and feet are judged in the median of the frames, and in the worst one. What a source does itself (a mesh sequence
+that is stretched or squeezed) counts for its target, too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from pliant.core.clips import Animation
 from pliant.core.shapes import Mesh
 from pliant.core.skeleton import Motion
-from pliant.core.topology import Floats
+from pliant.core.topology import Floats, Ints
 from pliant.geometry import quality
 from pliant.geometry.body_plan.recognition import articulation, followed_nodes, foot_slopes, limb_errors, limb_points
 from pliant.geometry.body_plan.retargeted import Retargeted
@@ -37,12 +38,21 @@ MOST_ANGLE, MOST_LIMB_ANGLE = 20.0, 30.0
 """Degrees, in the median of all pieces of limbs, and of one limb's."""
 MOST_FOOT_SLOPE = 15.0
 """Degrees, in the median of the frames in which a foot stands."""
+MOST_ANGLE_ONCE, MOST_FOOT_SLOPE_ONCE = 60.0, 30.0
+"""Degrees, in a single frame: of a limb's pieces in the mean, and of a foot that stands."""
 LEAST_MOTION, HARDLY_MOVING = 0.35, 0.005
 """Articulation over the source's, and that of a source that hardly moves."""
 OWN_SHARE = 1.2
 """How much more than its source a target may be stretched, or grow or shrink."""
 CROSSING_FRAMES = 12
 """In which crossings are looked for, evenly."""
+
+
+class Worst(NamedTuple):
+    """A measure's worst frame."""
+
+    frame: int
+    degrees: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,13 +64,17 @@ class Judgement:
     stretch: Floats | None = None
     """(frames,)"""
     crossings: float | None = None
-    """In the worst frame"""
+    """In the worst frame of those looked at"""
     limbs: Mapping[str, float] = field(default_factory=dict)
     """By limb of the target, degrees in the median"""
     angle: float | None = None
     """Degrees in the median of all of them"""
     feet: Mapping[str, float] = field(default_factory=dict)
     """By leg of the target, degrees in the median; less than 0 on its toes"""
+    worst_limbs: Mapping[str, Worst] = field(default_factory=dict)
+    """By limb, the frame in which its pieces are farthest from the source's in the mean, and how far"""
+    worst_feet: Mapping[str, Worst] = field(default_factory=dict)
+    """By leg, the frame in which its foot tips most while the source's stands, and how far"""
     motion: float | None = None
     problems: tuple[str, ...] = ()
     """Sentences that begin with the measure's name"""
@@ -73,6 +87,8 @@ class Judgement:
             "crossings": self.crossings,
             "limbs": dict(self.limbs),
             "feet": dict(self.feet),
+            "worst_limbs": {name: worst._asdict() for name, worst in self.worst_limbs.items()},
+            "worst_feet": {name: worst._asdict() for name, worst in self.worst_feet.items()},
             "motion": self.motion,
             "problems": list(self.problems),
         }
@@ -139,13 +155,22 @@ def _with_limbs(result: Judgement, clip: Animation, found: Retargeted, times: Fl
     target = followed_nodes(clip.shape.points, clip.points, found.target.tree.locations)
     errors = limb_errors(found, source, target)
     moving = [articulation(limb_points(b, n)) for b, n in ((found.target, target), (found.source.body, source))]
+    slopes = foot_slopes(found, target, low)
     return replace(
         result,
         limbs={name: float(np.median(pieces)) for name, pieces in errors.items()},
         angle=float(np.median(np.concatenate(list(errors.values()), axis=1))) if errors else None,
-        feet={name: float(np.median(slopes)) for name, slopes in foot_slopes(found, target, low).items()},
+        feet={name: float(np.median(angles)) for name, (_, angles) in slopes.items()},
+        worst_limbs={name: _worst(np.arange(len(clip)), pieces.mean(axis=1)) for name, pieces in errors.items()},
+        worst_feet={name: _worst(*standing) for name, standing in slopes.items()},
         motion=_ratio(*moving),
     )
+
+
+def _worst(frames: Ints, degrees: Floats) -> Worst:
+    """Of angles (k,) in frames (k,)."""
+    k = int(np.argmax(np.abs(degrees)))
+    return Worst(int(frames[k]), float(degrees[k]))
 
 
 def _ratio(mine: float, theirs: float) -> float | None:
@@ -171,17 +196,37 @@ def _problems(found: Judgement, source: Animation | None) -> list[str]:
             )
     if found.crossings is not None and found.crossings > MOST_CROSSING:
         sentences.append(f"crossings: up to {100 * found.crossings:.0f} % of the surface runs through itself.")
+    sentences += _limb_problems(found)
+    if found.motion is not None and found.motion < LEAST_MOTION:
+        sentences.append(f"motion: only {100 * found.motion:.0f} % of the source's movement is seen on the target.")
+    return sentences
+
+
+def _limb_problems(found: Judgement) -> list[str]:
+    """Limbs and feet, in the median or in single frames."""
+    sentences = []
     astray = {name: angle for name, angle in found.limbs.items() if angle > MOST_LIMB_ANGLE}
     if astray or (found.angle is not None and found.angle > MOST_ANGLE):
-        named = astray or found.limbs
-        listed = ", ".join(f"{name} {angle:.0f}°" for name, angle in named.items())
+        listed = ", ".join(f"{name} {angle:.0f}°" for name, angle in (astray or found.limbs).items())
         sentences.append(f"limbs: they point elsewhere than the source's ({listed} away in the median).")
+    once = _listed({k: worst for k, worst in found.worst_limbs.items() if k not in astray}, MOST_ANGLE_ONCE)
+    if once:
+        sentences.append(f"limbs: in single frames they point elsewhere than the source's ({once}).")
     tipped = {name: slope for name, slope in found.feet.items() if abs(slope) > MOST_FOOT_SLOPE}
     if tipped:
         listed = ", ".join(
             f"{name} {abs(slope):.0f}° {'up' if slope > 0 else 'down'}" for name, slope in tipped.items()
         )
         sentences.append(f"feet: where the source's stand on the ground, their toes point up or down ({listed}).")
-    if found.motion is not None and found.motion < LEAST_MOTION:
-        sentences.append(f"motion: only {100 * found.motion:.0f} % of the source's movement is seen on the target.")
+    once = _listed({k: worst for k, worst in found.worst_feet.items() if k not in tipped}, MOST_FOOT_SLOPE_ONCE)
+    if once:
+        sentences.append(f"feet: in single frames in which the source's stand, their toes point up or down ({once}).")
     return sentences
+
+
+def _listed(found: Mapping[str, Worst], most: float) -> str:
+    return ", ".join(
+        f"{name} {abs(worst.degrees):.0f}° in frame {worst.frame}"
+        for name, worst in found.items()
+        if abs(worst.degrees) > most
+    )

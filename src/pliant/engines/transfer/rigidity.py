@@ -37,7 +37,7 @@ MOST_RIGID_POINTS = 100
 """Points, at most: each adds three rows to a step."""
 REGION_SIDE = 3
 """Side of a region's cubes over that of a cell's."""
-BULK = 10.0
+BULK = 4.0
 """β"""
 NOT_CURVED = 1e-12
 """Sum of two stretches below which the norm counts as not curved along their rotation; least share of a control."""

@@ -57,6 +57,9 @@ ANKLE_SAMPLES, LOWER_LEG, ANKLE_SPREAD = 100, 0.5, 0.01
 than the best, over the leg's length, count."""
 USUAL_SHARES = (0.45, 0.85)
 """Of the length of a leg or an arm up to knee and ankle, elbow and wrist, of what stands on two legs."""
+NEARLY_MIRRORED = 0.06
+"""Distance of joints from those of the other limb of a pair, mirrored, over the limb's length, up to which they differ
+by chance."""
 UPRIGHT, LEAST_CERTAINTY = 0.95, 0.3
 """Largest coordinate of an upright direction that is not given: y or z, not one of the others; and the certainty of the
 front, at least."""
@@ -223,6 +226,7 @@ def jointed(
     chains: dict[LimbKey, list[int]] = {}
     tips: dict[int, Floats] = {}
     extremities: set[LimbKey] = set()
+    found: dict[LimbKey, Floats] = {}
     for limb in body.anatomy.limbs:
         curve, ankle = leg_curve(body, limb, samples)
         count = bone_count(body, limb)
@@ -236,7 +240,9 @@ def jointed(
             extremities.add(limb.key)
         shares = divided(curve, limb_width(body, limb), inner)
         length = float(polyline_lengths(curve)[-1])
-        points = [point_along(curve, share * length) for share in shares]
+        found[limb.key] = point_along(curve, np.array(shares) * length)
+    for limb in body.anatomy.limbs:
+        points = _balanced(found, limb.key, body)
         along = _nearest_station(spine, limb.path[0] if len(spine) == len(body.anatomy.spine) else points[0])
         parent = trunk[int(np.argmin(np.abs(np.array(stations) - along)))]
         names = _limb_names(body.anatomy, limb, len(points) - 1)
@@ -247,6 +253,28 @@ def jointed(
         chains[limb.key] = chain
     skeleton = replace(build.skeleton(), ends=tips)
     return skeleton, replace(_with_tree(body, skeleton, trunk, chains), extremities=frozenset(extremities))
+
+
+def _balanced(found: Mapping[LimbKey, Floats], key: LimbKey, body: OrientedBody) -> Floats:
+    """(k, 3) the joints of a limb; where its partner's are nearly mirrored, in the mean of both.
+
+    Curves through the middle of a shape are not known better than that.
+    """
+    role, side, order = key
+    own, other = found[key], found.get((role, -side, order))
+    if not side or other is None or len(own) != len(other):
+        return own
+    left = body.frame[0]
+    middles = [
+        (points + found[role, -1, order]) @ left / 2
+        for (role, side, order), points in found.items()
+        if side == 1 and len(found.get((role, -1, order), ())) == len(points)
+    ]
+    offset = float(np.median(np.concatenate(middles)))
+    mirrored = other - 2 * np.outer(other @ left - offset, left)
+    length = (polyline_lengths(own)[-1] + polyline_lengths(other)[-1]) / 2
+    away = float(np.linalg.norm(mirrored - own, axis=1).max()) / max(float(length), 1e-300)
+    return own + np.clip(2 - away / NEARLY_MIRRORED, 0, 1) / 2 * (mirrored - own)
 
 
 def leg_curve(body: OrientedBody, limb: Limb, samples: Floats | None) -> tuple[Floats, float]:

@@ -66,9 +66,9 @@ def limb_errors(found: Retargeted, source: Floats, target: Floats) -> dict[str, 
     return errors
 
 
-def foot_slopes(found: Retargeted, target: Floats, frames: Ints) -> dict[str, Floats]:
-    """By leg of the target, degrees by which its foot is steeper than at rest, wherever the source's stands on all of
-    its own: less than 0 on its toes.
+def foot_slopes(found: Retargeted, target: Floats, frames: Ints) -> dict[str, tuple[Ints, Floats]]:
+    """By leg of the target, (k,) the frames in which the source's foot stands on all of its own, and (k,) degrees by
+    which the target's is steeper than at rest: less than 0 on its toes.
 
     target: (frames, nodes, 3) of its tree. frames: (frames,) the source's frames.
     """
@@ -82,7 +82,7 @@ def foot_slopes(found: Retargeted, target: Floats, frames: Ints) -> dict[str, Fl
         rest = found.target.tree.locations[theirs.nodes[-1]] - found.target.tree.locations[theirs.end_node]
         rises = [np.degrees(np.arcsin(np.clip(unit(foot) @ up, -1, 1))) for foot in (moved, rest[None])]
         if stands.any():
-            slopes[found.target.anatomy.named(limb)] = rises[0] - rises[1]
+            slopes[found.target.anatomy.named(limb)] = np.flatnonzero(stands), rises[0] - rises[1]
     return slopes
 
 

@@ -24,6 +24,7 @@ from pliant.core.topology import Floats, Ints
 from pliant.geometry.axes import OwnFrame
 from pliant.geometry.body_plan.names import is_appendage, is_digit, is_foot, is_helper, side
 from pliant.geometry.body_plan.symmetry import surface_samples
+from pliant.geometry.cloud_surface import cloud_surface
 from pliant.geometry.shell import Shell, Target, distance_field, filled, shell
 from pliant.geometry.skeletons.centreline import LineTree, centre_lines
 from pliant.geometry.skeletons.limbs import limb_paths
@@ -34,8 +35,6 @@ VOXELS = 36_000
 """Inside a shape."""
 TREE_MARGINS = (0.005, 0.012, 0.02)
 """Distances of the closed surface around a shape, over the diagonal: the first that leaves no holes."""
-CLOUD_LINKS = 14
-"""Of a point of a cloud."""
 FINEST_CELL = 0.0045
 """Of the grid on which they are found, over the diagonal."""
 WALL = 0.012
@@ -271,9 +270,8 @@ def shape_tree(shape: Shape, frame: Floats) -> BodyTree:
     own = OwnFrame.of(shape.points, frame)
     points = own.points
     faces = getattr(shape, "triangles", ())
-    rotated = (
-        shape.with_points(points) if len(faces) or isinstance(shape, TetMesh) else Mesh(points, cloud_fans(points))
-    )
+    meshed = len(faces) or isinstance(shape, TetMesh)
+    rotated = shape.with_points(points) if meshed else Mesh(*cloud_surface(points))
     target = Target.of(rotated)
     around = _shell_around(target)
     solid = Solid.of(Mesh(around.points * target.size + target.centre, around.quads))
@@ -285,20 +283,6 @@ def shape_tree(shape: Shape, frame: Floats) -> BodyTree:
     locations = own.back(tree.locations)
     aspects = cross_section_aspects(locations, tree.parents, surface_samples(shape, SECTION_SAMPLES))
     return replace(tree, locations=locations, widths=tree.widths * own.size, aspects=aspects)
-
-
-def cloud_fans(points: Floats) -> Ints:
-    """(m, 3) triangles around each point of a cloud, from neighbour to neighbour in the plane that they lie in."""
-    from scipy.spatial import cKDTree
-
-    count = min(CLOUD_LINKS + 1, len(points))
-    near = cKDTree(points).query(points, k=count)[1].reshape(len(points), count)[:, 1:]
-    away = points[near] - points[:, None]
-    axes = np.linalg.eigh(np.einsum("nki,nkj->nij", away, away))[1]
-    angles = np.arctan2(np.einsum("nki,ni->nk", away, axes[:, :, 1]), np.einsum("nki,ni->nk", away, axes[:, :, 2]))
-    ring = np.take_along_axis(near, np.argsort(angles, axis=1), axis=1)
-    first = np.repeat(np.arange(len(points)), ring.shape[1])
-    return np.stack([first, ring.ravel(), np.roll(ring, -1, axis=1).ravel()], axis=1)
 
 
 def _shell_around(target: Target) -> Shell:
