@@ -98,7 +98,7 @@ def with_engine(document: Document, name: str) -> Document:
 
 def shape_alone(document: Document) -> Shape | None:
     """The shape that a scene is about, as its file has it; None if the file has another, or cannot be read."""
-    table = document.get(ENGINES[document["engine"]].shape_key, {})
+    table = _shape_table(document)
     file = table.get("file") or next(iter(table.get("files", ())), None)
     if file is None or not table.keys() <= {"file", "files", "names", "base"}:
         return None
@@ -119,9 +119,13 @@ def title_of(document: Document) -> str:
 
 def _shape_of(document: Document) -> dict[str, Any]:
     """The table that names a scene's shape, but for what only its engine knows."""
-    table = document.get(ENGINES[document["engine"]].shape_key, {})
-    table = {"file": table} if isinstance(table, str) else table
+    table = _shape_table(document)
     return {key: value for key, value in table.items() if key in ("file", "files", "gallery", "vertices")}
+
+
+def _shape_table(document: Document) -> dict[str, Any]:
+    table = document.get(ENGINES[document["engine"]].shape_key, {})
+    return {"file": table} if isinstance(table, str) else table
 
 
 def _open_with(engine: Engine, shape: dict[str, Any], kinds: tuple[str, ...]) -> tuple[int, Document]:
