@@ -44,13 +44,14 @@ def cloud_surface(points: Floats) -> tuple[Floats, Ints]:
     corners = tetrahedra.simplices
     near = cKDTree(points).query(points, k=min(SPACING_NEIGHBOURS + 1, len(points)))[0]
     width = float(np.median(near[:, 1:].mean(axis=1)))
-    A = _kernel(points, points, width)
+    A = (_kernel(points, points, width)[..., None] * (points[:, None] - points)).reshape(len(points), -1)
     squares = A @ A.T
     squares[np.diag_indices(len(points))] *= 1 + CLOUD_REGULARISATION
-    areas = A.T @ np.linalg.solve(squares, np.full(len(points), 0.5))
+    areas = (A.T @ np.linalg.solve(squares, np.full(len(points), 0.5))).reshape(-1, 3)
     at = np.stack([points[corners].mean(axis=1), _longest_edges(points[corners]).mean(axis=1)]).reshape(-1, 3)
-    chi = np.concatenate([_kernel(some, points, width) @ areas for some in np.array_split(at, -(-len(at) // CHUNK))])
-    inside = chi.reshape(2, -1).min(axis=0) > np.median(A @ areas)
+    chunks = np.array_split(at, -(-len(at) // CHUNK))
+    chi = np.concatenate([_indicator(some, points, areas, width) for some in chunks])
+    inside = chi.reshape(2, -1).min(axis=0) > np.median(_indicator(points, points, areas, width))
     facets = np.stack([np.delete(corners, k, axis=1) for k in range(4)], axis=1)
     outer = inside[:, None] & ~np.append(inside, False)[tetrahedra.neighbors]
     return points, _facing(points, facets[outer], corners[outer])
@@ -71,10 +72,16 @@ def _longest_edges(tetrahedra: Floats) -> Floats:
 
 
 def _kernel(at: Floats, points: Floats, width: float) -> Floats:
-    """(k, 3 n) of χ at points (k, 3), by the area vectors of points (n, 3)."""
-    away = at[:, None] - points
-    distance = np.maximum(np.linalg.norm(away, axis=2), width)
-    return (away / (4 * np.pi * distance[..., None] ** 3)).reshape(len(at), -1)
+    """(k, n) 1 / (4π max(|x − y|, w)³) from points x (k, 3) to y (n, 3)."""
+    squared = (at**2).sum(axis=1)[:, None] + (points**2).sum(axis=1) - 2 * at @ points.T
+    np.maximum(squared, width**2, out=squared)
+    return 1 / (4 * np.pi * squared * np.sqrt(squared))
+
+
+def _indicator(at: Floats, points: Floats, areas: Floats, width: float) -> Floats:
+    """(k,) χ at points (k, 3), by the area vectors (n, 3) of points (n, 3)."""
+    flux = at @ areas.T - (points * areas).sum(axis=1)
+    return np.einsum("kn,kn->k", _kernel(at, points, width), flux)
 
 
 def thinned(points: Floats) -> Floats:
