@@ -12,8 +12,10 @@ pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
 from PIL import Image as Pillow
 
+import pliant
 from pliant.app.studio import stream as stream_module
 from test_studio_browser import (
+    GUIDED,
     HAND,
     MAN,
     WALK,
@@ -185,3 +187,35 @@ def test_a_clip_that_plays_again_is_not_sent_again(visit: Any) -> None:
     assert first > 0.01
     assert len(came) > 5
     assert not any(came), "names alone"
+
+
+OWN_SOCKETS = """; window.own = []; window.WebSocket = class extends WebSocket {
+    constructor(url, ...rest) { super(url, ...rest); if (String(url).includes("/pliant/")) window.own.push(this); } }"""
+
+
+def test_shapes_move_after_the_socket_came_again(visit: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("test_studio_browser.GUIDED", GUIDED + OWN_SOCKETS)
+    window = visit(HAND)
+    page, session = window.page, window.session
+    drawn, stream = session.panel.drawn, session.page.stream
+    rest, aside = drawn.points, 0.3 * np.ptp(drawn.points, axis=0) * [1, 0, 0]
+    wait_for(lambda: stream.connected, "the socket")
+    drawn.move(rest + aside)
+    assert session.page.arrived(PATIENCE)
+    page.evaluate("window.own.at(-1).close()")
+    wait_for(lambda: page.evaluate("window.own.length") == 2 and stream.connected, "another socket")
+    before = still_picture(page)
+    drawn.move(rest - aside)
+    wait_for(lambda: changed(before, still_picture(page)) > 0.01, "the shape elsewhere")
+
+
+def test_a_scene_that_cannot_be_read_leaves_the_one_before(visit: Any, tmp_path: Any) -> None:
+    window = visit(HAND)
+    page, session = window.page, window.session
+    before = still_picture(page)
+    pliant.write(tmp_path / "bar.ply", pliant.gallery.bar(500).base)
+    wrong = {"engine": "transfer", "target": {"file": str(tmp_path / "bar.ply")}, "controls": "auto"}
+    with pytest.raises(pliant.InputError, match=r"none\.bvh"):
+        session.start(wrong | {"sources": {"motion": {"file": str(tmp_path / "none.bvh")}}})
+    assert session.page.arrived(PATIENCE)
+    wait_for(lambda: changed(before, still_picture(page)) < 0.001, "the scene before")

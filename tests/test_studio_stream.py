@@ -37,19 +37,20 @@ class Reader:
             )
             for number in header["gone"]:
                 del self.kept[number]
-            if "name" not in header:
+            if "serial" not in header:
                 continue
+            name = next(name for name, (serial, *_) in self.told["shapes"].items() if serial == header["serial"])
             if len(body) and header["number"]:
                 self.kept[header["number"]] = body
             known = body if len(body) else self.kept.get(header["number"])
-            self.shown[header["name"], header["kind"]] = known
+            self.shown[name, header["kind"]] = known
 
 
 @pytest.fixture
 def reader() -> Reader:
     made = Reader()
-    made.stream.add("/shape", np.zeros((3, 3), np.float32), TRIANGLES, (1, 2, 3))
-    made.stream.begin()
+    made.stream.add("/shape", 3, TRIANGLES, (1, 2, 3))
+    made.stream.begin(made)
     return made
 
 
@@ -73,7 +74,7 @@ def test_frames_of_a_clip_are_sent_once(reader: Reader) -> None:
 
 
 def test_of_what_waits_the_newest_of_each_shape_is_sent(reader: Reader) -> None:
-    reader.stream.add("/other", np.ones((3, 3), np.float32), TRIANGLES, (1, 2, 3))
+    reader.stream.add("/other", 3, TRIANGLES, (1, 2, 3))
     for k in range(9):
         move(reader, np.full((3, 3), float(k)))
         reader.stream.move("/other", np.full((3, 3), -float(k)), lambda p: p)
@@ -90,7 +91,7 @@ def test_what_is_gone_here_is_not_kept_there(reader: Reader) -> None:
 
 
 def test_an_array_that_was_written_to_is_sent_anew(reader: Reader) -> None:
-    points = np.zeros((3, 3))
+    points = np.zeros((300, 3))
     move(reader, points)
     reader.read()
     points[1] = 5.0
@@ -116,8 +117,8 @@ def test_whoever_connects_again_gets_all_that_is_shown(reader: Reader) -> None:
     reader.stream.paint("/shape", colors)
     reader.read()
     again = Reader()
-    again.stream = reader.stream
-    reader.stream.begin()
+    again.stream, again.told = reader.stream, reader.told
+    reader.stream.begin(again)
     again.read()
     np.testing.assert_array_equal(again.shown["/shape", "points"], 2 * points)
     np.testing.assert_array_equal(again.shown["/shape", "colors"], colors)
@@ -134,15 +135,38 @@ def test_colours_alone_are_sent_when_they_change(reader: Reader) -> None:
 
 def test_without_a_reader_viser_moves_shapes() -> None:
     stream = Stream(lambda **_: None, lambda: None)
-    stream.add("/shape", np.zeros((3, 3), np.float32), TRIANGLES, (1, 2, 3))
+    stream.add("/shape", 3, TRIANGLES, (1, 2, 3))
     assert not stream.move("/shape", np.zeros((3, 3)), lambda p: p)
 
 
-def test_a_mesh_is_known_by_its_first_positions(reader: Reader) -> None:
-    vertices = np.array([[0.1, 0.2, 0.3], [1, 1, 1], [0.4, 0.5, 0.6]], np.float32)
-    reader.stream.add("/shape", vertices, TRIANGLES, (0x12, 0x34, 0x56))
-    _, *mark = reader.told["shapes"]["/shape"]
-    assert mark[:3] == [3, 3, 0x123456]
-    np.testing.assert_array_equal(np.float32(mark[3:]), vertices[[0, 2]].ravel())
+def test_a_mesh_is_known_by_corners_that_no_other_has(reader: Reader) -> None:
+    """By the digits of its serial number, in triangles without area."""
+    for k, count in enumerate((3, 3, 50, 10**6)):
+        faces = reader.stream.add(f"/{k}", count, TRIANGLES, (0x12, 0x34, 0x56))
+        serial, *mark = reader.told["shapes"][f"/{k}"]
+        assert mark == [count, 0x123456]
+        np.testing.assert_array_equal(faces[:1], TRIANGLES)
+        assert (faces[1:, 0] == faces[1:, 1]).all()
+        assert faces.max() < count
+        digits = faces[1:, [0, 2]].ravel().tolist()
+        assert sum(digit * count**i for i, digit in enumerate(digits)) == serial
     reader.stream.clear()
     assert reader.told["shapes"] == {}
+
+
+def test_a_shape_made_anew_forgets_what_waited_for_the_old_one(reader: Reader) -> None:
+    move(reader, np.ones((3, 3)))
+    reader.stream.add("/shape", 3, TRIANGLES, (1, 2, 3))
+    assert list(reader.stream.take()) == []
+
+
+def test_who_has_gone_does_not_end_what_another_reads(reader: Reader) -> None:
+    move(reader, np.ones((3, 3)))
+    other = object()
+    reader.stream.begin(other)
+    reader.stream.end(reader)
+    assert reader.stream.connected
+    reader.stream.end(other)
+    assert not reader.stream.move("/shape", np.zeros((3, 3)), lambda p: p)
+    reader.stream.begin(reader)
+    assert list(reader.stream.take()) == [], "viser has moved it since"

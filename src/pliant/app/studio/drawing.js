@@ -8,32 +8,34 @@ const pliantDrawing = (() => {
     outgoingLight = diffuseColor.rgb * mix(vec3(0.16, 0.17, 0.24), vec3(1.05, 1.0, 0.95), lit) * (1.0 - 0.45 * pow(1.0 - abs(seen.z), 3.0))
       + 0.3 * pow(max(dot(seen, normalize(vec3(-0.4, 0.6, 0.7))), 0.0), 24.0);
     #include <opaque_fragment>`;
-  const shapes = new Map(); // by name: mark (what its mesh is known by), points, colors
+  const MARKS = 6; // as in stream.py
+  const shapes = new Map(); // by serial number: vertices, color, points, colors
   const kept = new Map(); // points, by number
-  const meshes = new WeakMap(); // shapes, by the meshes' geometries
+  const serials = new WeakMap(); // by the meshes' geometries
   let redraw = null, due = false;
   const drawn = []; // when the last shapes were drawn and the milliseconds that took here, for who measures it
 
-  // What there is: [serial number, vertices, 3 x triangles, colour, first vertex, last vertex] by name
+  // What there is: [serial number, vertices, colour] by name
   function know(marks) {
-    for (const name of shapes.keys()) if (!marks[name] || marks[name][0] !== shapes.get(name).mark[0]) shapes.delete(name);
-    for (const [name, mark] of Object.entries(marks)) if (!shapes.has(name)) shapes.set(name, { mark, points: null, colors: null });
+    const there = new Map(Object.values(marks).map(([serial, ...mark]) => [serial, mark]));
+    for (const serial of shapes.keys()) if (!there.has(serial)) shapes.delete(serial);
+    for (const [serial, [vertices, color]] of there) if (!shapes.has(serial)) shapes.set(serial, { vertices, color, points: null, colors: null });
     soon();
   }
 
   function take(message) {
     const length = new DataView(message).getUint32(0, true), numbers = new Float32Array(message, 4 + length);
-    const { name, kind, number, gone } = JSON.parse(new TextDecoder().decode(new Uint8Array(message, 4, length)));
+    const { serial, kind, number, gone } = JSON.parse(new TextDecoder().decode(new Uint8Array(message, 4, length)));
     for (const one of gone) kept.delete(one);
     if (numbers.length && number) kept.set(number, numbers);
-    const shape = shapes.get(name);
+    const shape = shapes.get(serial);
     if (!shape) return;
     if (kind === "points") shape.points = numbers.length ? numbers : kept.get(number);
     else shape.colors = numbers.length ? numbers : null;
     soon();
   }
 
-  function forget() { // another socket sends all that is shown anew
+  function forget() { // without the socket viser moves shapes, and another one sends all that is shown anew
     kept.clear();
     shapes.clear();
   }
@@ -44,19 +46,22 @@ const pliantDrawing = (() => {
     requestAnimationFrame(() => setTimeout(() => { if (due && redraw) redraw(); due = false; }));
   }
 
-  function shapeOf(mesh) {
-    const { geometry, material } = mesh, position = geometry.attributes.position;
-    const before = meshes.get(geometry);
-    if (before && shapes.get(before.name) === before.shape) return before.shape;
-    if (!geometry.index || !position || !material.color) return null;
-    for (const [name, shape] of shapes) {
-      const [, vertices, corners, color, ...ends] = shape.mark, array = position.array, last = array.length - 3;
-      if (position.count !== vertices || geometry.index.count !== corners || material.color.getHex() !== color) continue;
-      if (ends.some((x, k) => array[k < 3 ? k : last + k - 3] !== x)) continue;
-      meshes.set(geometry, { name, shape });
-      return shape;
+  // The last triangles of a mesh have no area: their corners are the digits of its serial number.
+  function serialOf({ index, attributes: { position } }) {
+    if (!index || !position || index.count < 3 * MARKS) return 0;
+    let serial = 0;
+    for (let k = index.count - 3; k >= index.count - 3 * MARKS; k -= 3) {
+      const [a, b, c] = [index.getX(k), index.getX(k + 1), index.getX(k + 2)];
+      if (a !== b) return 0;
+      serial = (serial * position.count + c) * position.count + a;
     }
-    return null;
+    return serial;
+  }
+
+  function shapeOf({ geometry }) {
+    if (!serials.has(geometry)) serials.set(geometry, serialOf(geometry));
+    const shape = shapes.get(serials.get(geometry));
+    return shape && shape.vertices === geometry.attributes.position.count ? shape : null;
   }
 
   function move(geometry, points) {
@@ -92,13 +97,13 @@ const pliantDrawing = (() => {
   }
 
   function paint({ geometry, material }, shape) {
-    const { colors, mark } = shape, color = geometry.attributes.color;
+    const { colors } = shape, color = geometry.attributes.color;
     if (colors && !color) geometry.setAttribute("color", new geometry.attributes.position.constructor(colors, 3));
     else if (colors && color.array !== colors) { color.array = colors; color.needsUpdate = true; }
     else if (!colors && color) geometry.deleteAttribute("color");
     if (material.vertexColors === !!colors) return;
     material.vertexColors = !!colors;
-    material.color.setHex(colors ? 0xffffff : mark[3]);
+    material.color.setHex(colors ? 0xffffff : shape.color);
     material.needsUpdate = true;
   }
 

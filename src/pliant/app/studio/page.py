@@ -71,23 +71,27 @@ class Page:
         loop, woken = asyncio.get_running_loop(), asyncio.Event()
         with self._lock:
             self._unsent = dict(self.state)
-        self.stream.begin()
+        self.stream.begin(connection)
         woken.set()
 
         def wake() -> None:
             if not loop.is_closed():
                 loop.call_soon_threadsafe(woken.set)
 
+        async def news() -> None:
+            with self._lock:
+                unsent, self._unsent = self._unsent, {}
+            if unsent:
+                await connection.send(json.dumps(unsent))
+
         async def send() -> None:
             while True:
                 await woken.wait()
                 woken.clear()
                 asked = self._asked
-                with self._lock:
-                    unsent, self._unsent = self._unsent, {}
-                if unsent:
-                    await connection.send(json.dumps(unsent))
+                await news()
                 for shape in self.stream.take():
+                    await news()  # of shapes that have come meanwhile, before their points
                     await connection.send(shape)
                 if asked > self._echoed:
                     await connection.send(json.dumps({"echo": asked}))
@@ -98,7 +102,7 @@ class Page:
                 await self._came(message)
         finally:
             sending.cancel()
-            self.stream.connected = False
+            self.stream.end(connection)
 
     def arrived(self, timeout: float) -> bool:
         """Wait until the page has all that it was to show; False if that took longer, or there is none."""

@@ -161,16 +161,16 @@ class Session:
         before = None if self.panel is None else (self.scope.hide(), view.position, view.look_at)
         try:
             stage = Viewport(scope, self.fail, self.style)
-            stage.look_at(shape.points, up_axis(shape))
+            stage.look_at(shape.points, up_axis(shape), ground="/first ground")
             stage.shape("/first", shape)
             yield
         except Exception:
+            scope.close()
             if before is not None:
                 before[0]()
                 view.position, view.look_at = before[1:]
             raise
-        finally:
-            scope.close()
+        scope.close()
 
     def _show(self, document: Document, title: str = "") -> None:
         """title: of what is opened; none if it is the scene before, changed."""
@@ -452,7 +452,8 @@ class Session:
         """What is seen, at most so many pixels wide."""
         from PIL import Image
 
-        self.page.arrived(PATIENCE)
+        if self.page.stream.connected and not self.page.arrived(PATIENCE):
+            raise PliantError("the page did not show the last shape in time; try again when it does")
         view = self.client.camera
         scale = min(1.0, (widest or view.image_width) / view.image_width)
         height, width = (round(scale * side) for side in (view.image_height, view.image_width))

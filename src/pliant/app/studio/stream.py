@@ -20,12 +20,13 @@ from typing import Any
 
 import numpy as np
 
+from pliant.core.caching import content_key
 from pliant.core.topology import Floats
 
 MOST_BYTES_KEPT = 1 << 30
 """Bytes that the page keeps."""
-SAMPLED = 64
-"""Rows by which an array is seen to have been written to since it was sent."""
+MARKS = 6
+"""Triangles without area, at the end of a mesh, by which the page knows it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +35,8 @@ class Kept:
 
     number: int
     alive: weakref.ref[Floats]
-    sample: bytes
+    content: bytes
+    """By which it is seen whether it was written to since it was sent."""
 
 
 @dataclass(eq=False)
@@ -52,32 +54,29 @@ class Stream:
     def __init__(self, tell: Callable[..., None], wake: Callable[[], None]) -> None:
         self._tell, self._wake = tell, wake
         self._lock = threading.Lock()
-        self.connected = False
-        """Whether somebody reads it."""
-        self._marks: dict[str, list[float]] = {}
+        self._reader: object = None
+        self._marks: dict[str, tuple[int, int, int]] = {}  # serial number, vertices and colour of the shapes
         self._shown: dict[str, Streamed] = {}
         self._unsent: dict[tuple[str, str], None] = {}  # in the order in which they came
         self._known: dict[int, Kept] = {}  # by the arrays' ids
         self._there: dict[int, int] = {}  # bytes of what the page has, by their numbers
         self._dead: deque[tuple[int, int]] = deque()  # ids and numbers of arrays that are gone; filled by the collector
-        self._numbers = itertools.count(1)
+        self._numbers, self._serials = itertools.count(1), itertools.count(1)
 
-    def add(self, name: str, vertices: Any, triangles: Any, color: tuple[int, int, int]) -> None:
-        """Have a shape that viser was given with these vertices (n, 3), in single precision, by which the page knows
-        its mesh."""
+    def add(self, name: str, count: int, triangles: Any, color: tuple[int, int, int]) -> Any:
+        """Have a shape of so many vertices. Returns (t + MARKS, 3) what viser is to draw: its triangles (t, 3), and
+        some without area, whose corners are a number by which the page knows the mesh wherever its vertices are."""
         red, green, blue = color
-        ends = [float(x) for x in (*vertices[0], *vertices[-1])]
         with self._lock:
-            self._marks[name] = [
-                next(self._numbers),
-                len(vertices),
-                3 * len(triangles),
-                red << 16 | green << 8 | blue,
-                *ends,
-            ]
+            self._forget_shape(name)
+            serial = next(self._serials)
+            self._marks[name] = serial, count, red << 16 | green << 8 | blue
             self._shown[name] = Streamed()
             marks = dict(self._marks)
         self._tell(shapes=marks)
+        base = max(count, 2)
+        digits = [[serial // base**k % base for k in (i, i, i + 1)] for i in range(0, 2 * MARKS, 2)]
+        return np.concatenate([triangles, np.array(digits, triangles.dtype)]) if len(triangles) else triangles
 
     def remove(self, name: str) -> None:
         """Forget a shape, if there is one of this name."""
@@ -89,16 +88,25 @@ class Stream:
 
     def _keep(self, which: Callable[[str], bool]) -> None:
         with self._lock:
-            marks = {name: mark for name, mark in self._marks.items() if which(name)}
-            self._shown = {name: one for name, one in self._shown.items() if which(name)}
-            self._marks = dict(marks)
+            for name in [name for name in self._marks if not which(name)]:
+                self._forget_shape(name)
+            marks = dict(self._marks)
         self._tell(shapes=marks)
+
+    def _forget_shape(self, name: str) -> None:
+        self._marks.pop(name, None)
+        self._shown.pop(name, None)
+        for kind in ("points", "colors"):
+            self._unsent.pop((name, kind), None)
 
     def move(self, name: str, points: Floats, shown: Callable[[Floats], Any]) -> bool:
         """Have a shape's points elsewhere; False if nobody reads this. shown: gives them as the page has them."""
         with self._lock:
             one = self._shown.get(name)
-            if not self.connected or one is None:
+            if one is None:
+                return False
+            if self._reader is None:  # what the page has had is not shown any more
+                one.number, one.points = 0, None
                 return False
             one.number, one.points = self._number(points), lambda: shown(points)
             self._unsent[name, "points"] = None
@@ -115,10 +123,21 @@ class Stream:
             self._unsent[name, "colors"] = None
         self._wake()
 
-    def begin(self) -> None:
+    @property
+    def connected(self) -> bool:
+        """Whether somebody reads it."""
+        return self._reader is not None
+
+    def end(self, reader: object) -> None:
+        """This one reads it no more."""
+        with self._lock:
+            if self._reader is reader:
+                self._reader = None
+
+    def begin(self, reader: object) -> None:
         """Somebody reads it, who has nothing yet."""
         with self._lock:
-            self.connected = True
+            self._reader = reader
             self._there.clear()
             every = self._shown.items()
             self._unsent = {(name, "points"): None for name, one in every if one.points is not None}
@@ -144,13 +163,15 @@ class Stream:
         one = self._shown.get(name)
         if one is None:
             return None
-        colors, points, header = one.colors, one.points, {"name": name, "kind": kind, "number": 0}
+        serial, count, _ = self._marks[name]
+        colors, points, header = one.colors, one.points, {"serial": serial, "kind": kind, "number": 0}
         if kind == "colors":
             return header, None if colors is None else (lambda: colors)
-        assert points is not None
+        if points is None:
+            return None
         if one.number in self._there:
             return header | {"number": one.number}, None
-        size = 12 * int(self._marks[name][1])
+        size = 12 * count
         if one.number and sum(self._there.values()) + size <= MOST_BYTES_KEPT:
             self._there[one.number] = size
             header["number"] = one.number
@@ -158,15 +179,15 @@ class Stream:
 
     def _number(self, points: Floats) -> int:
         """That of an array."""
-        sample = np.ascontiguousarray(points[:: max(len(points) // SAMPLED, 1)]).tobytes()
+        content = content_key(points) if points.flags.writeable else b""
         known = self._known.get(id(points))
-        if known is not None and known.alive() is points and known.sample == sample:
+        if known is not None and known.alive() is points and known.content == content:
             return known.number
         number, dead, which = next(self._numbers), self._dead, id(points)
         if known is not None:
             dead.append((0, known.number))
         alive = weakref.ref(points, lambda _: dead.append((which, number)))
-        self._known[which] = Kept(number, alive, sample)
+        self._known[which] = Kept(number, alive, content)
         return number
 
     def _forget(self) -> list[int]:

@@ -97,14 +97,14 @@ class Viewport:
 
     # Where things are
 
-    def look_at(self, points: Floats, up: str = "y", *, camera: bool = True) -> None:
+    def look_at(self, points: Floats, up: str = "y", *, camera: bool = True, ground: str = "/ground") -> None:
         """Fit the box around points, put the ground below them and, unless told not to, the camera before them."""
         self._upright = Y_UP if (self.style.up or up) == "y" else np.array([1.0, 0.0, 0.0, 0.0])
         self.middle = (points.min(axis=0) + points.max(axis=0)) / 2
         self.half = max(bounding_diagonal(points) / 2, 1e-300)
         low = float(self.shown(points)[:, 2].min())
-        self._nodes["/ground"] = self._scene.add_grid(
-            "/ground", plane="xy", infinite_grid=True, cell_size=0.25, section_size=1.0, position=(0.0, 0.0, low),
+        self._nodes[ground] = self._scene.add_grid(
+            ground, plane="xy", infinite_grid=True, cell_size=0.25, section_size=1.0, position=(0.0, 0.0, low),
             cell_color=GRID_COLORS[self.style.dark], section_color=SECTION_COLORS[self.style.dark], fade_distance=12.0,
             shadow_opacity=0.25,
         )  # fmt: skip
@@ -343,12 +343,11 @@ class Drawn:
             self.handle = stage._scene.add_point_cloud(name, positions, color, point_size=size, point_shape="circle")
             return
         self.triangles: Ints = shape.surface.triangles if isinstance(shape, TetMesh) else shape.triangles
-        faces = self.triangles.astype(np.uint32)
         with stage.open():
+            faces = stage.stream.add(name, len(positions), self.triangles.astype(np.uint32), color)
             self.handle = stage._scene.add_mesh_simple(
                 name, positions, faces, color=color, opacity=opacity, side="double", receive_shadow=False
             )
-            stage.stream.add(name, positions, faces, color)
 
     def move(self, points: Floats) -> None:
         """Show other positions of its points."""
