@@ -179,7 +179,7 @@ class Stream:
 
     def _number(self, points: Floats) -> int:
         """That of an array."""
-        content = content_key(points) if points.flags.writeable else b""
+        content = content_key(points)
         known = self._known.get(id(points))
         if known is not None and known.alive() is points and known.content == content:
             return known.number
