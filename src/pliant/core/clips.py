@@ -266,6 +266,8 @@ class SolvedAnimation(Animation):
 
     def measured(self, name: str) -> Floats:
         """(frames,) of a number of `Pose`: residual, iterations, converged, penetration, inverted or others."""
+        if name not in self.measures:
+            raise InputError(f"the clip has no measure {name!r:.60}; expected one of {', '.join(self.measures)}")
         return self.measures[name]
 
     def resampled(self, fps: float) -> Animation:

@@ -68,6 +68,8 @@ class Page:
 
     async def serve(self, connection: Any) -> None:
         """Talk to the page until it is gone."""
+        from websockets.exceptions import ConnectionClosed
+
         loop, woken = asyncio.get_running_loop(), asyncio.Event()
         with self._lock:
             self._unsent = dict(self.state)
@@ -100,8 +102,11 @@ class Page:
         try:
             async for message in connection:
                 await self._came(message)
+        except (ConnectionClosed, OSError):  # in the middle of something
+            pass
         finally:
             sending.cancel()
+            await asyncio.gather(sending, return_exceptions=True)
             self.stream.end(connection)
 
     def arrived(self, timeout: float) -> bool:
