@@ -84,6 +84,12 @@ def press(operator):
     heart.longest = max(heart.longest, time.monotonic() - start)
 
 
+def pausing(seconds):
+    start = time.monotonic()
+    while time.monotonic() - start < seconds:
+        yield
+
+
 def baking(operator):
     """Press a button and wait until it is done."""
     press(operator)
@@ -123,9 +129,7 @@ def trial():
     yield "and undone"
     caches = set(FOLDER.rglob("*.pc2"))
     press(bpy.ops.pliant.bake_keys)
-    start = time.monotonic()
-    while time.monotonic() - start < 3:
-        yield
+    yield from pausing(3)
     assert busy()
     window = bpy.context.window
     window.event_simulate(type="ESC", value="PRESS")
@@ -133,6 +137,7 @@ def trial():
     while busy():
         yield
     assert "hand (pliant)" not in bpy.data.objects
+    yield from pausing(6)
     assert set(FOLDER.rglob("*.pc2")) == caches
     yield "Esc cancels"
     activate(bpy.data.objects["hand"])
@@ -169,13 +174,9 @@ def trial():
     hand.hide_set(False)
     activate(hand)
     press(bpy.ops.pliant.bake_keys)
-    start = time.monotonic()
-    while time.monotonic() - start < 3:
-        yield
+    yield from pausing(3)
     bpy.ops.wm.read_homefile(use_empty=True)
-    start = time.monotonic()
-    while time.monotonic() - start < 6:
-        yield
+    yield from pausing(6)
     assert not busy()
     assert not list(Path(tempfile.gettempdir()).glob("pliant-*"))
     yield "another file cancels"
