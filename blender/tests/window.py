@@ -107,10 +107,9 @@ def trial():
     area.spaces.active.show_region_ui = True
     keyed()
     yield
-    sidebar = next(region for region in area.regions if region.type == "UI")
-    if hasattr(sidebar, "active_panel_category"):
-        sidebar.active_panel_category = "pliant"
-    with bpy.context.temp_override(area=area, region=next(region for region in area.regions if region.type == "WINDOW")):
+    regions = {region.type: region for region in area.regions}
+    regions["UI"].active_panel_category = "pliant"
+    with bpy.context.temp_override(area=area, region=regions["WINDOW"]):
         bpy.ops.view3d.view_selected()
     bpy.ops.ed.undo_push(message="hand")
     yield "a hand stands"
@@ -142,10 +141,9 @@ def trial():
     yield "Esc cancels"
     activate(bpy.data.objects["hand"])
     press(bpy.ops.pliant.live_keys)
-    from importlib import import_module
-
-    package = next(name for name in sys.modules if name.endswith("pliant.live") and name.startswith("bl_ext."))
-    follower = import_module(package).followers["hand"]
+    follower = next(
+        module for name, module in sys.modules.items() if name.startswith("bl_ext.") and name.endswith("pliant.live")
+    ).followers["hand"]
     block = bpy.data.objects["hand"].data.shape_keys.key_blocks["fist"]
     while not follower.count:
         block.value = 0.1
