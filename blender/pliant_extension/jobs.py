@@ -74,7 +74,7 @@ class Job:
         self._reader.join()
 
     def stop(self, then: Callable[[], Any] = lambda: None) -> None:
-        """End it, without waiting: a kernel may run on for seconds. A thread removes what it wrote, and calls `then`."""
+        """End it without waiting: a kernel may run on for seconds. A thread removes what it wrote and calls `then`."""
         self._process.terminate()
         threading.Thread(target=self._stopped, args=(then,)).start()
 
