@@ -20,8 +20,9 @@ ROOT = Path(__file__).resolve().parents[1]
 EXTENSION = ROOT / "blender" / "pliant_extension"
 PLATFORMS = {"linux": "linux-x64", "manylinux": "linux-x64", "win": "windows-x64", "macosx": "macos-arm64"}
 """Blender's names, by how the tags of wheels begin."""
-OLDEST_NUMPY = "1.24"
-"""Of the oldest Blender: packages are chosen that can do with it."""
+OLDEST_NUMPY = {"3.11": "1.24", "3.13": "2.1"}
+"""By the Pythons of Blender (4.2 to 5.0, and 5.1 on): packages are chosen that can do with it. Blender installs the
+wheels that suit its own Python."""
 SIDE = ("cholespy",)
 """What the extra for speed brings."""
 
@@ -57,9 +58,9 @@ def collect(folder: Path) -> list[Path]:
     pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
     subprocess.run([*pip, "wheel", "--no-deps", "--wheel-dir", folder, ROOT], check=True)
     own = next(folder.glob("pliant-*.whl"))
-    subprocess.run(
-        [*pip, "download", "--only-binary=:all:", "--dest", folder, own, *SIDE, f"numpy=={OLDEST_NUMPY}.*"], check=True
-    )
+    for python, numpy in OLDEST_NUMPY.items():
+        these = ["--python-version", python, "--only-binary=:all:", "--dest", folder]
+        subprocess.run([*pip, "download", *these, own, *SIDE, f"numpy=={numpy}.*"], check=True)
     return sorted(wheel for wheel in folder.glob("*.whl") if not re.match(r"numpy-", wheel.name))
 
 

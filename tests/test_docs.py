@@ -231,3 +231,13 @@ def test_every_public_name_is_in_the_api_reference():
         found = getattr(pliant, name)
         if not inspect.ismodule(found):
             assert name in listed or any(found.__module__ == module.__name__ for module in whole), name
+
+
+def test_the_conda_recipe_asks_for_what_the_package_does():
+    about = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    recipe = (ROOT / "conda" / "recipe.yaml").read_text(encoding="utf-8")
+    needed = re.findall(r'^  "([\w-]+)(>=[\d.]+)', about.split("\ndependencies = [")[1].split("\n]\n")[0], re.MULTILINE)
+    assert len(needed) >= 7
+    asked = recipe.split("  run:\n")[1].split("\ntests:")[0]
+    assert set(needed) == set(re.findall(r"([\w-]+) (>=[\d.]+)\n", asked))
+    assert f"version: {pliant.__version__}\n" in recipe

@@ -93,6 +93,18 @@ def test_poses_and_simulations_show_what_their_solver_measured():
     assert {"volume", "edges, mean change", "largest step"} <= set(found)
 
 
+def test_edges_without_length_spoil_no_plot():
+    """Of a mesh with a doubled vertex, and of bones whose joints coincide."""
+    clip = pliant.Animation(pliant.Mesh([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 0]], [[0, 1, 2], [0, 3, 1]]), [
+        [[0, 0, 0], [k, 0, 0], [0, k, 0], [0, 0, 0]] for k in (1, 2)
+    ])  # fmt: skip
+    edges = next(plot for plot in data_of(clip._repr_html_())["measures"] if plot["caption"].startswith("edges"))
+    np.testing.assert_allclose(edges["values"], [0, 1])
+    still = pliant.Skeleton.from_positions([[0, 0, 0], [0, 1, 0], [0, 1, 0]], [-1, 0, 1], ["root", "same", "tip"])
+    motion = pliant.Motion(still, np.tile([1.0, 0, 0, 0], (2, 3, 1)), np.tile(still.offsets, (2, 1, 1)), 24.0)
+    assert all(np.isfinite(plot["values"]).all() for plot in data_of(motion._repr_html_())["measures"])
+
+
 def test_bones_are_where_their_joints_are():
     walk = pliant.gallery.dinosaur_walk(4)
     clip = notebook._clip_of(walk)

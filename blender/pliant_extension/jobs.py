@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 PROGRESS = re.compile(r"progress (\d+)/(\d+)")
+PLACE = re.compile(r".*scene\.toml, (line \d+, )?")
+"""Where in a scene something is wrong, of which only its writer knows."""
 GRACE = 5.0
 """Seconds in which a stopped process may clean up."""
 
@@ -71,9 +73,12 @@ class Job:
         """Until it ends."""
         self._reader.join()
 
-    def stop(self) -> None:
-        """End it; what it has written is removed."""
+    def stop(self, then: Callable[[], Any] = lambda: None) -> None:
+        """End it without waiting: a kernel may run on for seconds. A thread removes what it wrote and calls `then`."""
         self._process.terminate()
+        threading.Thread(target=self._stopped, args=(then,)).start()
+
+    def _stopped(self, then: Callable[[], Any]) -> None:
         try:
             self._process.wait(GRACE)
         except subprocess.TimeoutExpired:
@@ -81,18 +86,19 @@ class Job:
             self._process.wait()
         self._reader.join()
         self.output.unlink(missing_ok=True)
+        then()
 
     @property
     def succeeded(self) -> bool:
         """Whether there is a result. Of one that did not converge everywhere `problem` tells."""
-        return self._process.returncode in (0, 1) and self.output.exists()
+        return self._process.returncode in (0, 1) and self.output.exists() and self.output.stat().st_size > 0
 
     @property
     def problem(self) -> str:
         """The last of what it complained of, in one sentence; empty if all went well."""
-        if self._process.returncode == 0 and self.output.exists():
+        if self._process.returncode == 0 and self.succeeded:
             return ""
-        told = [line for line in self.messages if not line.startswith("note: ")]
+        told = [PLACE.sub("", line) for line in self.messages if not line.startswith("note: ")]
         return told[-1] if told else f"pliant ended with code {self._process.returncode}"
 
     @property

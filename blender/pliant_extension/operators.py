@@ -66,11 +66,11 @@ class Beside:
     def cancel(self, context: bpy.types.Context) -> None:
         """By Esc, and by Blender itself when the window is closed or another file opened."""
         if self._job is not None:
-            self._job.stop()
+            self._job.stop(partial(shutil.rmtree, self._folder, ignore_errors=True))
         else:
             self._restore(context)
+            self._clean()
         self._close(context)
-        self._clean()
 
     def execute(self, context: bpy.types.Context) -> set[str]:
         """At once, for scripts and where there is no window."""
@@ -127,6 +127,7 @@ class Beside:
     def _finish(self, context: bpy.types.Context) -> set[str]:
         job, thing = self._job, context.scene.objects.get(self._name)
         if not job.succeeded:
+            job.output.unlink(missing_ok=True)
             self.report({"ERROR"}, job.problem)
             return {"CANCELLED"}
         if thing is None:
@@ -170,6 +171,7 @@ class Bake(Beside):
         scene = yield from type(self).write(context, thing, self._folder)
         taken = {path.stem for path in folder.glob("*.pc2")}  # other results play those
         output = folder / f"{unique_name(f'{file_stem(self._name)}-{self.kind}', taken)}.pc2"
+        output.touch()  # so that another bake, begun meanwhile, takes another name
         return ["run", str(scene)], output, self._made_of(thing, inverse)
 
     def _made_of(self, thing: bpy.types.Object, inverse: np.ndarray) -> Callable[[Path], Any]:

@@ -6,6 +6,7 @@ Run by ``make test-blender``, where `bpy` is installed.
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -243,7 +244,9 @@ def test_a_bake_is_cancelled(keyed, tmp_path):
     while job.running and job.done < 2:
         time.sleep(0.02)
     assert job.running
-    job.stop()
+    ended = threading.Event()
+    job.stop(ended.set)
+    assert ended.wait(30)
     assert not job.running
     assert not job.succeeded
     assert not (tmp_path / "out.pc2").exists()
@@ -297,6 +300,48 @@ def test_a_window_is_drawn_between_the_frames_that_are_read(keyed, monkeypatch):
     assert ended == {"FINISHED"}, bake.reported
     assert bpy.context.scene.frame_current == 2
     assert np.abs(evaluated(baked(keyed), FRAMES) - evaluated(baked(keyed), 1)).max() > 0.1
+
+
+def started(window, bake):
+    bake.invoke(window, event("NONE"))
+    while bake._job is None:
+        bake.modal(window, event("TIMER"))
+    return bake._job
+
+
+def test_two_bakes_at_once_write_two_caches(keyed):
+    bpy.context.scene.frame_end = 4000
+    window, bakes = Window(), (KeysInWindow(), KeysInWindow())
+    jobs = [started(window, bake) for bake in bakes]
+    assert jobs[0].output != jobs[1].output
+    for bake in bakes:
+        bake.modal(window, event("ESC"))
+    deadline = time.monotonic() + 30
+    while any(bake._folder.exists() for bake in bakes) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not any(bake._folder.exists() or bake._job.output.exists() for bake in bakes)
+
+
+def test_esc_does_not_wait_for_what_runs(keyed, monkeypatch):
+    bpy.context.scene.frame_end = 4000
+    window, bake = Window(), KeysInWindow()
+    job = started(window, bake)
+    free = threading.Event()
+    monkeypatch.setattr(job._process, "terminate", lambda: None)  # as a kernel that runs on
+    wait = job._process.wait
+    monkeypatch.setattr(job._process, "wait", lambda *seconds: (free.wait(30), job._process.kill(), wait()))
+    assert bake.modal(window, event("ESC")) == {"CANCELLED"}
+    assert job.running
+    free.set()
+    job.wait()
+
+
+def test_what_a_scene_lacks_is_told_without_its_place(tmp_path):
+    (tmp_path / "scene.toml").write_text('engine = "blend"\nnonsense = 1\n')
+    job = Job(["run", str(tmp_path / "scene.toml")], tmp_path / "out.pc2")
+    job.wait()
+    assert "nonsense" in job.problem
+    assert "scene.toml" not in job.problem
 
 
 def test_reading_frames_is_cancelled(keyed, monkeypatch):

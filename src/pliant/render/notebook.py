@@ -147,8 +147,10 @@ def _measures(value: Any, clip: Animation, frames: Any) -> list[dict[str, Any]]:
         surface = shape.surface if isinstance(shape, TetMesh) else shape
         if surface.is_watertight and abs(surface.volume) > 1e-300:
             found["volume"] = volume_ratio(shape, points), "%"
-        away = [np.abs(edge_distortion(shape, frame) - 1).mean() for frame in points]
-        found["edges, mean change"] = np.array(away), "%"
+        away = np.abs(np.stack([edge_distortion(shape, frame) for frame in points]) - 1)
+        away = away[:, np.isfinite(away).all(axis=0)]  # edges of no length at rest have none
+        if away.size:
+            found["edges, mean change"] = away.mean(axis=1), "%"
         steps = np.linalg.norm(np.diff(clip.points, axis=0), axis=2).max(axis=1, initial=0) / (shape.diagonal or 1)
         found["largest step"] = np.append(0.0, steps)[frames], "%"
     if len(frames) > 1 and (getattr(value, "states", None) or isinstance(value, SolvedAnimation)):
