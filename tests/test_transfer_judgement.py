@@ -80,6 +80,20 @@ def test_a_single_wrong_frame_is_seen(walked: pliant.Transfer) -> None:
     assert judged.to_dict()["worst_limbs"]["left leg"]["frame"] == 4
 
 
+def test_a_single_limb_that_is_torn_is_seen(walked: pliant.Transfer) -> None:
+    """Of all edges it has too few to count: the end of an arm is pulled out."""
+    limb = next(one for one in walked.registered.target.anatomy.limbs if one.role == "arm")
+    name = walked.registered.target.anatomy.named(limb)
+    tip, rest, points = limb.path[-1], walked.clip.shape.points, walked.clip.points.copy()
+    near = np.linalg.norm(rest - tip, axis=1) < 0.2 * limb.length
+    points[3, near] += 3 * (points[3, near] - points[3, near].mean(axis=0))
+    judged = with_points(walked, points).judgement
+    assert judged.stretch.max() < 1.8
+    assert judged.limb_stretch[name].frame == 3
+    assert judged.limb_stretch[name].factor > 1.8
+    assert f"{name} {judged.limb_stretch[name].factor:.2g} times in frame 3" in " ".join(judged.problems)
+
+
 def test_limbs_are_compared_at_the_times_that_are_shown() -> None:
     target = gallery.creature(900).base
     walk = gallery.creature_walk(12)

@@ -4,7 +4,8 @@ A solver that has converged has met its controls; the shape may be crumpled, tor
 on the moved target are
 
 - *volume*, of a closed mesh, over that at rest;
-- *stretch*: the factor by which edges are longer or shorter than at rest, exceeded by 5 % of their length;
+- *stretch*: the factor by which edges are longer or shorter than at rest, exceeded by 5 % of their length, or by 10 %
+  of a limb's;
 - *crossings*: the share of the surface that runs through its own connected part, and did not at rest;
 - *limbs*: the angles between the target's limbs and those of the source that they follow (`recognition`);
 - *feet*: the angle by which they tip, against rest, while the source's stand on the ground;
@@ -27,12 +28,13 @@ from pliant.core.shapes import Mesh
 from pliant.core.skeleton import Motion
 from pliant.core.topology import Floats, Ints
 from pliant.geometry import quality
+from pliant.geometry.body_plan.bodies import OrientedBody
 from pliant.geometry.body_plan.recognition import articulation, followed_nodes, foot_slopes, limb_errors, limb_points
 from pliant.geometry.body_plan.retargeted import Retargeted
 from pliant.geometry.spatial import SurfaceTree
 
 VOLUME_RANGE = (0.8, 1.25)
-MOST_STRETCH, STRETCHED_SHARE = 1.8, 0.05
+MOST_STRETCH, STRETCHED_SHARE, STRETCHED_LIMB_SHARE = 1.8, 0.05, 0.1
 MOST_CROSSING = 0.15
 MOST_ANGLE, MOST_LIMB_ANGLE = 20.0, 30.0
 """Degrees, in the median of all pieces of limbs, and of one limb's."""
@@ -55,6 +57,13 @@ class Worst(NamedTuple):
     degrees: float
 
 
+class WorstStretch(NamedTuple):
+    """The frame in which a limb is stretched most."""
+
+    frame: int
+    factor: float
+
+
 @dataclass(frozen=True, eq=False)
 class Judgement:
     """Measures of a result; None where they do not apply. `problems` names those that are beyond what is trusted."""
@@ -63,6 +72,8 @@ class Judgement:
     """(frames,)"""
     stretch: Floats | None = None
     """(frames,)"""
+    limb_stretch: Mapping[str, WorstStretch] = field(default_factory=dict)
+    """By limb of the target"""
     crossings: float | None = None
     """In the worst frame of those looked at"""
     limbs: Mapping[str, float] = field(default_factory=dict)
@@ -84,6 +95,7 @@ class Judgement:
         return {
             "volume": None if self.volume is None else [float(self.volume.min()), float(self.volume.max())],
             "stretch": None if self.stretch is None else float(self.stretch.max()),
+            "limb_stretch": {name: worst._asdict() for name, worst in self.limb_stretch.items()},
             "crossings": self.crossings,
             "limbs": dict(self.limbs),
             "feet": dict(self.feet),
@@ -121,14 +133,44 @@ def closed_volume(clip: Animation) -> Floats | None:
 
 def edge_stretch(clip: Animation) -> Floats:
     """(frames,) the factor, longer or shorter, that `STRETCHED_SHARE` of the edges' length exceeds."""
+    return _exceeded(*_edge_factors(clip), STRETCHED_SHARE)
+
+
+def _edge_factors(clip: Animation) -> tuple[Floats, Floats]:
+    """(frames, edges) logarithms of the factors by which edges are longer or shorter, and (edges,) lengths at rest."""
     shape = clip.shape
     assert isinstance(shape, Mesh)
     lengths = np.linalg.norm(np.diff(shape.points[shape.edges], axis=1)[:, 0], axis=1)
-    factors = np.nan_to_num(np.abs(np.log(np.maximum(quality.edge_distortion(shape, clip), 1e-6))))
+    return np.nan_to_num(np.abs(np.log(np.maximum(quality.edge_distortion(shape, clip), 1e-6)))), lengths
+
+
+def _exceeded(factors: Floats, lengths: Floats, share: float) -> Floats:
+    """(frames,) the factor that a share of the edges' length exceeds."""
     order = np.argsort(factors, axis=1)
     reached = np.cumsum(lengths[order], axis=1)
-    k = (reached < (1 - STRETCHED_SHARE) * reached[:, -1:]).sum(axis=1)
-    found: Floats = np.exp(np.take_along_axis(factors, order, axis=1)[np.arange(len(clip)), k])
+    k = (reached < (1 - share) * reached[:, -1:]).sum(axis=1)
+    found: Floats = np.exp(np.take_along_axis(factors, order, axis=1)[np.arange(len(factors)), k])
+    return found
+
+
+def _limb_stretch(clip: Animation, body: OrientedBody) -> dict[str, WorstStretch]:
+    """Of the edges nearest to each limb; limbs that no edge is near to are left out."""
+    from scipy.spatial import cKDTree
+
+    shape, limbs = clip.shape, body.anatomy.limbs
+    assert isinstance(shape, Mesh)
+    at = np.concatenate([limb.path for limb in limbs])
+    trunk = cKDTree(at).query(body.tree.locations)[0] > 1e-6 * shape.diagonal
+    owner = np.repeat(np.arange(len(limbs)), [len(limb.path) for limb in limbs])
+    nearest = cKDTree(np.concatenate([at, body.tree.locations[trunk]])).query(shape.points[shape.edges].mean(axis=1))[1]
+    of = np.append(owner, np.full(trunk.sum(), -1))[nearest]
+    factors, lengths = _edge_factors(clip)
+    found = {}
+    for k, limb in enumerate(limbs):
+        if (of == k).any():
+            stretch = _exceeded(factors[:, of == k], lengths[of == k], STRETCHED_LIMB_SHARE)
+            frame = int(np.argmax(stretch))
+            found[body.anatomy.named(limb)] = WorstStretch(frame, float(stretch[frame]))
     return found
 
 
@@ -156,8 +198,10 @@ def _with_limbs(result: Judgement, clip: Animation, found: Retargeted, times: Fl
     errors = limb_errors(found, source, target)
     moving = [articulation(limb_points(b, n)) for b, n in ((found.target, target), (found.source.body, source))]
     slopes = foot_slopes(found, target, low)
+    measured = result.stretch is not None and found.target.anatomy.limbs
     return replace(
         result,
+        limb_stretch=_limb_stretch(clip, found.target) if measured else {},
         limbs={name: float(np.median(pieces)) for name, pieces in errors.items()},
         angle=float(np.median(np.concatenate(list(errors.values()), axis=1))) if errors else None,
         feet={name: float(np.median(angles)) for name, (_, angles) in slopes.items()},
@@ -193,6 +237,15 @@ def _problems(found: Judgement, source: Animation | None) -> list[str]:
             sentences.append(
                 f"stretch: in frame {frame}, {100 * STRETCHED_SHARE:.0f} % of the edges are more than "
                 f"{found.stretch[frame]:.2g} times longer or shorter than at rest."
+            )
+        torn = {name: worst for name, worst in found.limb_stretch.items() if worst.factor > most}
+        if torn:
+            listed = ", ".join(
+                f"{name} {worst.factor:.2g} times in frame {worst.frame}" for name, worst in torn.items()
+            )
+            sentences.append(
+                f"stretch: {100 * STRETCHED_LIMB_SHARE:.0f} % of a limb's edges are more than so many times longer or "
+                f"shorter than at rest ({listed}); a cage of more faces may follow it."
             )
     if found.crossings is not None and found.crossings > MOST_CROSSING:
         sentences.append(f"crossings: up to {100 * found.crossings:.0f} % of the surface runs through itself.")
