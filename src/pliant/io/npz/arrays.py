@@ -30,7 +30,7 @@ from pliant.io.source import LARGEST_UNPACKED, Source
 LARGEST_HEADER = 10_000
 LARGEST_BLOCK = 1 << 18
 """Bytes that are written in one go."""
-SAMPLES, SAMPLED_BYTES = 6, 1 << 14
+SAMPLED_BLOCKS, SAMPLED_BYTES = 6, 1 << 14
 WORTHWHILE = 0.8
 """Size of the samples of an array, compressed, below which it is compressed."""
 EARLIEST = (1980, 1, 1, 0, 0, 0)
@@ -128,11 +128,11 @@ def write_arrays(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
 
 def _is_compressible(values: NDArray[Any]) -> bool:
     """By samples of a long array. Points that move differ in all but a few bits, and hardly shrink in a long time."""
-    if values.nbytes <= SAMPLES * SAMPLED_BYTES or not values.flags.c_contiguous:
+    if values.nbytes <= SAMPLED_BLOCKS * SAMPLED_BYTES or not values.flags.c_contiguous:
         return True
     flat, count = values.reshape(-1), SAMPLED_BYTES // values.itemsize
-    firsts = np.linspace(0, flat.size - count, SAMPLES + 2)[1:-1].astype(int)  # the ends are shapes as they were given
-    return sum(len(zlib.compress(flat[k : k + count].tobytes())) for k in firsts) < WORTHWHILE * SAMPLES * SAMPLED_BYTES
+    firsts = np.linspace(0, flat.size - count, SAMPLED_BLOCKS + 2)[1:-1].astype(int)  # the ends are shapes as they were given
+    return sum(len(zlib.compress(flat[k : k + count].tobytes())) for k in firsts) < WORTHWHILE * SAMPLED_BLOCKS * SAMPLED_BYTES
 
 
 def _write_array(stream: IO[bytes], values: NDArray[Any]) -> None:
