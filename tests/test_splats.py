@@ -75,7 +75,8 @@ def test_axes_of_round_splats_turn_without_jumping() -> None:
 def test_a_splat_does_not_depend_on_its_neighbours() -> None:
     """Four are deformed at once, also beside Jacobians without a nearest rotation."""
     cloud, rng = splats(), np.random.default_rng(2)
-    J = rotations.matrix(rotations.normalize(rng.normal(size=(60, 4)))) @ (np.eye(3) + 0.5 * rng.normal(size=(60, 3, 3)))
+    Q = rotations.matrix(rotations.normalize(rng.normal(size=(60, 4))))
+    J = Q @ (np.eye(3) + 0.5 * rng.normal(size=(60, 3, 3)))
     J[3], J[8, :, 1], J[14], J[21, :, 2] = 0, J[8, :, 0], -np.eye(3), 0
     J[30] *= 1e-8
     together = deformed_splats(cloud, cloud.points, J).attributes

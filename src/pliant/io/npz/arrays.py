@@ -131,8 +131,9 @@ def _is_compressible(values: NDArray[Any]) -> bool:
     if values.nbytes <= SAMPLED_BLOCKS * SAMPLED_BYTES or not values.flags.c_contiguous:
         return True
     flat, count = values.reshape(-1), SAMPLED_BYTES // values.itemsize
-    firsts = np.linspace(0, flat.size - count, SAMPLED_BLOCKS + 2)[1:-1].astype(int)  # the ends are shapes as they were given
-    return sum(len(zlib.compress(flat[k : k + count].tobytes())) for k in firsts) < WORTHWHILE * SAMPLED_BLOCKS * SAMPLED_BYTES
+    firsts = np.linspace(0, flat.size - count, SAMPLED_BLOCKS + 2)[1:-1].astype(int)  # not the ends: shapes as given
+    packed = sum(len(zlib.compress(flat[k : k + count].tobytes())) for k in firsts)
+    return packed < WORTHWHILE * SAMPLED_BLOCKS * SAMPLED_BYTES
 
 
 def _write_array(stream: IO[bytes], values: NDArray[Any]) -> None:
