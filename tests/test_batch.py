@@ -333,6 +333,21 @@ def test_an_engine_that_solves_all_in_one_go(tmp_path: Path, command_line: Comma
     assert np.abs(whole.points - part.points).max() < 1e-6 * whole.shape.diagonal  # threads of linear algebra differ
 
 
+def test_what_many_frames_start_from_is_solved_once(tmp_path: Path) -> None:
+    scene = {**BAR, "frames": 60, "shapes": {"gallery": "bar", "vertices": 500, "names": ["straight", "bent 90"]}}
+    task = tasks_of(read_batch(jobs_file(tmp_path, {"scene": scene, "name": "bar"})))[0]
+    assert tasks.prepare(task)["plan"]["division"] == "any"
+    read, solver = task.store.prepared(task.key)
+    knots = set(solver.statics.correctives._knots)
+    assert len(knots) == 7
+    apart, _ = task.engine.part("frames").solve_frames(read, solver, [3, 50], None)
+    assert set(solver.statics.correctives._knots) == knots
+    anew = read.prepare()
+    assert not anew.statics.correctives._knots
+    for pose, other in zip(apart, read.poses(anew, frames=[3, 50]), strict=True):
+        assert np.array_equal(pose.points, other.points)
+
+
 def test_other_versions_are_refused(tmp_path: Path) -> None:
     batch = read_batch(jobs_file(tmp_path, {"scene": BAR, "name": "bar"}))
     task = tasks_of(batch)[0]

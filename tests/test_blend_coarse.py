@@ -163,6 +163,18 @@ def test_nothing_is_inside_an_obstacle(rig: Blendshapes, animal: Shapes, kind: s
     assert obstacle.signed(anywhere)[0].min() > -MAX_PENETRATION * size
 
 
+def test_a_pulled_vertex_that_misses_its_position_beside_an_obstacle_is_said(rig: Blendshapes, animal: Shapes) -> None:
+    tip, size = int(np.argmax(animal.base.points[:, 0])), animal.base.diagonal
+    at = animal.base.points[tip]
+    out = (at - animal.base.points.mean(axis=0)) / np.linalg.norm(at - animal.base.points.mean(axis=0))
+    side = np.cross(out, [0.3, 0.5, 0.8])
+    ball = Sphere(at + 0.055 * size * side / np.linalg.norm(side) + 0.02 * size * out, 0.05 * size)
+    pose = rig.solve([1, 0, 0], pulls=[Pull(tip, to=at)], obstacles=[ball])
+    assert np.linalg.norm(pose.points[tip] - at) > 1e-3 * size
+    assert not pose.converged
+    assert "a pulled vertex is" in pose.message
+
+
 def test_what_needs_all_vertices_says_so(rig: Blendshapes, animal: Shapes) -> None:
     for call in (
         lambda: rig.jacobian([1, 0, 0]),

@@ -168,6 +168,18 @@ def test_plain_meshes_of_others(tmp_path: Path, points: str, faces: str) -> None
     np.testing.assert_array_equal(mesh.triangles, table)
 
 
+def test_only_what_shrinks_is_compressed(tmp_path: Path) -> None:
+    points = np.stack(np.meshgrid(*[np.arange(20.0)] * 3), axis=-1).reshape(-1, 3)
+    frames = points + np.random.default_rng(0).normal(size=(8, *points.shape))
+    frames[0] = frames[-1] = points
+    pio.write(tmp_path / "clip.npz", Animation(PointCloud(points), frames))
+    with zipfile.ZipFile(tmp_path / "clip.npz") as archive:
+        ways = {entry.filename: entry.compress_type for entry in archive.infolist()}
+    assert ways["frames.npy"] == zipfile.ZIP_STORED
+    assert ways["points.npy"] == zipfile.ZIP_DEFLATED
+    assert np.array_equal(pio.read_animation(tmp_path / "clip.npz").points, frames)
+
+
 def test_plain_frames_and_points_of_others(tmp_path: Path) -> None:
     frames = np.random.default_rng(0).random((3, 4, 3))
     np.savez(tmp_path / "clip.npz", frames=frames, faces=np.array([[0, 1, 2, 3]]))

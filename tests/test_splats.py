@@ -72,6 +72,42 @@ def test_axes_of_round_splats_turn_without_jumping() -> None:
     np.testing.assert_allclose(turned, np.broadcast_to(R, (60, 3, 3)), atol=1e-5)
 
 
+def test_a_splat_does_not_depend_on_its_neighbours() -> None:
+    """Four are deformed at once, also beside Jacobians without a nearest rotation."""
+    cloud, rng = splats(), np.random.default_rng(2)
+    Q = rotations.matrix(rotations.normalize(rng.normal(size=(60, 4))))
+    J = Q @ (np.eye(3) + 0.5 * rng.normal(size=(60, 3, 3)))
+    J[3], J[8, :, 1], J[14], J[21, :, 2] = 0, J[8, :, 0], -np.eye(3), 0
+    J[30] *= 1e-8
+    together = deformed_splats(cloud, cloud.points, J).attributes
+    for k in range(0, 60, 7):
+        one = PointCloud(cloud.points[[k]], None, {name: table[[k]] for name, table in cloud.attributes.items()})
+        alone = deformed_splats(one, one.points, J[[k]]).attributes
+        assert all(together[name][k] == alone[name][0] for name in alone), k
+    assert all(np.isfinite(table).all() for table in together.values())
+
+
+def test_colours_turn_with_the_nearest_rotation() -> None:
+    cloud, rng = splats(), np.random.default_rng(6)
+    J = np.eye(3) + 0.3 * rng.normal(size=(60, 3, 3))
+    U, _, Vt = np.linalg.svd(J)
+    Q = (U * np.stack([np.ones(60), np.ones(60), np.linalg.det(U @ Vt)], axis=1)[:, None]) @ Vt
+    d = rng.normal(size=(60, 3))
+    d /= np.linalg.norm(d, axis=1, keepdims=True)
+    seen = colour(deformed_splats(cloud, cloud.points, J), np.einsum("nij,nj->ni", Q, d))
+    np.testing.assert_allclose(seen, colour(cloud, d), atol=1e-4)
+
+
+def test_a_rig_reads_its_splats_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    read = []
+    monkeypatch.setattr("pliant.geometry.splats.splat_axes", lambda cloud: read.append(cloud) or splat_axes(cloud))
+    cloud = splats(40)
+    rig = CageRig(cloud, box_mesh(26, np.full(3, 6.0), 0.0), positions=cloud.points[:4], lattice=12)
+    for move in (0.1, 0.2):
+        assert is_splats(rig.solve(positions=cloud.points[:4] + move).shape)
+    assert len(read) == 1
+
+
 def test_colours_are_seen_from_where_they_were() -> None:
     cloud, rng = splats(), np.random.default_rng(8)
     Q = rotations.matrix(rotations.normalize(rng.normal(size=(60, 4))))

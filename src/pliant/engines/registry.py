@@ -60,7 +60,8 @@ class Engine:
     """Modules of further commands, each with ``add_commands``."""
     frames: Lazy = None
     """The module that solves some frames of a scene, for batches; None: all are solved in one go, by `solve`.
-    division(scene) -> `Division`. shots(scene, solver) -> of frames in order, those that depend on none before.
+    division(scene) -> `Division`. prepare_frames(scene, solver, frames): where each is solved alone, compute what they
+    share, before workers copy the solver. shots(scene, solver) -> of frames in order, those that depend on none before.
     solve_frames(scene, solver, frames, before) -> (results, ended): what the solver found in ascending frames, from the
     result `before` them where they are solved in order; ended: whether the clip ends there.
     gathered(scene, solver, frames, results, setup seconds, solve seconds) -> run."""

@@ -71,7 +71,9 @@ class Splats:
 
     def __init__(self, cloud: PointCloud) -> None:
         self.cloud = cloud
-        self._axes, self._deviations = splat_axes(cloud)
+        axes, deviations = splat_axes(cloud)
+        self._axes = np.ascontiguousarray(axes.reshape(-1, 9).T)
+        self._deviations = np.ascontiguousarray(deviations.T)
         self._names = _harmonic_names(cloud)
         columns = [cloud.attributes[name] for name in self._names]
         single = all(column.dtype == np.float32 for column in columns)
@@ -83,13 +85,14 @@ class Splats:
     def deformed(self, points: Floats, J: Floats) -> PointCloud:
         """The splats at other points (n, 3), rotated and stretched by Jacobians (n, 3, 3)."""
         cloud, count = self.cloud, len(points)
-        finite = np.isfinite(J).all(axis=(1, 2))
-        if not finite.all():
-            raise InputError(f"the Jacobian of splat {int(np.argmin(finite))} is not finite")
-        J, Q, columns = np.ascontiguousarray(J), np.empty((count, 3, 3)), np.empty((7, count))
+        if not np.isfinite(J.sum()):  # quicker than to look at each
+            finite = np.isfinite(J).all(axis=(1, 2))
+            if not finite.all():
+                raise InputError(f"the Jacobian of splat {int(np.argmin(finite))} is not finite")
+        flat, Q, columns = np.ascontiguousarray(J).reshape(-1, 9), np.empty((9, count)), np.empty((7, count))
         out = Q, columns[:4], columns[4:]
         in_threads(
-            lambda a, b: kernels.splats_deform(J, self._axes, self._deviations, *out, a, b), count, SPLATS_PER_THREAD
+            lambda a, b: kernels.splats_deform(flat, self._axes, self._deviations, *out, a, b), count, SPLATS_PER_THREAD
         )
         made: dict[str, NDArray[np.generic]] = dict(cloud.attributes)
         for name, column in zip((*ROTATION_ATTRIBUTES, *SCALE_ATTRIBUTES), columns, strict=True):
@@ -102,13 +105,13 @@ class Splats:
         return replace(cloud.with_points(locked(positions)), attributes=made)
 
     def _rotated_harmonics(self, Q: Floats) -> NDArray[Any]:
-        """(3, 3, 8 or 15; n) coefficients, rotated by Q (n, 3, 3)."""
+        """(3, 3, 8 or 15; n) coefficients, rotated by Q (9, n)."""
         out = np.empty_like(self._coefficients)
         if self._names:
             d = _directions()
             fitted = _fitted(d, HARMONIC_DEGREES[len(self._names)])
             work = lambda a, b: self._rotate(Q, d, fitted, self._coefficients, out, a, b)  # noqa: E731
-            in_threads(work, len(Q), SPLATS_PER_THREAD)
+            in_threads(work, Q.shape[1], SPLATS_PER_THREAD)
         return out
 
 
@@ -135,17 +138,29 @@ def _harmonic_names(cloud: PointCloud) -> list[str]:
 
 
 def _directions() -> Floats:
-    """(8, 3) spread over half the sphere: the harmonics of one degree are fitted exactly from their values there."""
-    k = np.arange(8) + 0.5
-    height, around = 1 - k / 8, np.pi * (1 + np.sqrt(5.0)) * k
-    across = np.sqrt(1 - height**2)
-    return np.stack([across * np.cos(around), across * np.sin(around), height], axis=1)
+    """(7, 3) directions, spread so that the harmonics of degree l follow well from their values at the first 2 l + 1:
+    of 3,000 random sets the one with the smallest condition numbers, at most 4.2.
+    """
+    d = np.array([
+        [0.642, -0.472, -0.604],
+        [-0.702, 0.552, -0.449],
+        [0.681, 0.603, -0.414],
+        [-0.117, -0.507, 0.854],
+        [-0.818, 0.078, -0.570],
+        [0.896, -0.443, -0.044],
+        [0.813, -0.146, -0.563],
+    ])  # fmt: skip
+    return d / np.linalg.norm(d, axis=1, keepdims=True)
 
 
 def _fitted(d: Floats, degree: int) -> Floats:
-    """(3, 8 or 15; m) coefficients of each degree by its values at directions (m, 3)."""
+    """(3, 8 or 15; 7) coefficients of each degree l by its values at the first 2 l + 1 directions (7, 3)."""
     values = harmonics(d, degree)
-    return np.concatenate([np.linalg.pinv(values[:, (k * k - 1) : (k + 1) ** 2 - 1]) for k in range(1, degree + 1)])
+    fitted = np.zeros((values.shape[1], len(d)))
+    for k in range(1, degree + 1):
+        own, count = slice(k * k - 1, (k + 1) ** 2 - 1), 2 * k + 1
+        fitted[own, :count] = np.linalg.inv(values[:count, own])
+    return fitted
 
 
 def harmonics(d: Floats, degree: int) -> Floats:
@@ -155,15 +170,23 @@ def harmonics(d: Floats, degree: int) -> Floats:
     return values
 
 
-def deformed_shape(shape: Shape, points: Floats, J: Floats) -> Shape:
-    """A shape at other points (n, 3), with Jacobians (n, 3, 3) there."""
-    if isinstance(shape, Mesh) and shape.normals is not None:
-        rotated = unit(np.einsum("nij,nj->ni", cofactors(J)[shape.polygons.corners], shape.normals.at_corners))
-        layer = Layer(locked(rotated), locked(np.arange(len(rotated))))
-        return replace(replace(shape, normals=None).with_points(points), normals=layer)
-    if not isinstance(shape, PointCloud):
-        return shape.with_points(points)
-    cloud = deformed_splats(shape, points, J) if is_splats(shape) else shape.with_points(points)
-    if shape.normals is None:
-        return cloud
-    return replace(cloud, normals=locked(unit(np.einsum("nij,nj->ni", cofactors(J), shape.normals))))
+class ShapeDeformer:
+    """A shape, read once, to be deformed again and again with its normals or splats."""
+
+    def __init__(self, shape: Shape) -> None:
+        self.shape = shape
+        self._splats = Splats(shape) if isinstance(shape, PointCloud) and is_splats(shape) else None
+
+    def deformed(self, points: Floats, J: Floats) -> Shape:
+        """The shape at other points (n, 3), with Jacobians (n, 3, 3) there."""
+        shape = self.shape
+        if isinstance(shape, Mesh) and shape.normals is not None:
+            rotated = unit(np.einsum("nij,nj->ni", cofactors(J)[shape.polygons.corners], shape.normals.at_corners))
+            layer = Layer(locked(rotated), locked(np.arange(len(rotated))))
+            return replace(replace(shape, normals=None).with_points(points), normals=layer)
+        if not isinstance(shape, PointCloud):
+            return shape.with_points(points)
+        cloud = shape.with_points(points) if self._splats is None else self._splats.deformed(points, J)
+        if shape.normals is None:
+            return cloud
+        return replace(cloud, normals=locked(unit(np.einsum("nij,nj->ni", cofactors(J), shape.normals))))

@@ -217,6 +217,9 @@ def _made(task: Task) -> tuple[Any, Any, TaskRecord]:
         raise BadSceneError(str(error)) from error
     count = len(scene) if hasattr(scene, "__len__") else len(solver)
     plan: TaskRecord = {"frames": count, "division": _division(task, scene)}
+    if plan["division"] == "any" and job.output:
+        _check_frames(task, plan)
+        task.engine.part("frames").prepare_frames(scene, solver, chosen_frames(job, plan))
     if plan["division"] == "order":
         plan["shots"] = task.engine.part("frames").shots(scene, solver)
     plan["setup_seconds"] = time.perf_counter() - begun

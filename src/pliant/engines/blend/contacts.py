@@ -25,7 +25,7 @@ from pliant.contact.watched_rows import MAX_PENETRATION
 from pliant.core.clips import Pose
 from pliant.core.errors import PliantWarning
 from pliant.core.topology import Floats, Ints
-from pliant.engines.blend.equilibrium import Network, Outcome, SolveOptions
+from pliant.engines.blend.equilibrium import Network, Outcome, SolveOptions, farthest
 from pliant.engines.blend.options import MOST_CONTACT_ITERATIONS, BlendOptions
 from pliant.engines.blend.pulls import ExternalLoad
 from pliant.engines.blend.springs import CorotatedRest, Rest
@@ -48,6 +48,8 @@ CRUSHED_SHARE = 0.005
 """Of all tetrahedra, those that contact turns inside out, above which it can be seen."""
 DEEP_START = 0.05
 """Depth of the first shape in an obstacle, over the diagonal, that is worth a warning."""
+LARGEST_MISS = 1e-3
+"""How far a pulled vertex of a fine surface may be from its position, over the diagonal."""
 NO_LOAD = ExternalLoad(np.zeros(0, np.int64), np.zeros((0, 3)), None)
 
 if TYPE_CHECKING:
@@ -83,6 +85,7 @@ class SpringContactBody:
     """
 
     has_inertia = False
+    load = NO_LOAD
 
     def __init__(
         self,
@@ -183,7 +186,9 @@ def _loaded_body(rig: Blendshapes, w: Floats, load: ExternalLoad, options: Solve
     statics = rig.statics
     free, rest = statics.free(w, statics.start(w, options.accuracy), options.accuracy)
     network, x = statics.loaded(statics.aimed(load, free, w), free)
-    return SpringContactBody(rig, network, load.vertices, rest, x, load.force, options.accuracy)
+    body = SpringContactBody(rig, network, load.vertices, rest, x, load.force, options.accuracy)
+    body.load = load
+    return body
 
 
 def _in_contact(
@@ -202,6 +207,11 @@ def _in_contact(
         if pose.converged and depth > allowed:
             inside = f"{depth / rig.body.diagonal:.1e} of the diagonal of the fine surface is still inside an obstacle"
             pose = replace(pose, converged=False, message=f'{inside}; solve for all vertices: coarse="none"')
+        pulled = body.load.carried
+        missed = 0.0 if pulled is None else farthest(points[pulled] - body.load.positions)
+        if pose.converged and missed > LARGEST_MISS * rig.body.diagonal:
+            away = f"a pulled vertex is {missed / rig.body.diagonal:.1e} of the diagonal from its position"
+            pose = replace(pose, converged=False, message=f'{away}; solve for all vertices: coarse="none"')
         found = replace(found, penetration=depth)
     return replace(
         pose,

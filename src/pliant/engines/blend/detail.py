@@ -26,7 +26,7 @@ from scipy.sparse.csgraph import dijkstra
 
 from pliant.core import rotations
 from pliant.core.shapes import Mesh, Weld
-from pliant.core.topology import Floats, Ints
+from pliant.core.topology import Floats, Ints, distinct
 from pliant.engines.blend.body import SpringBody
 from pliant.engines.blend.options import COARSE_COUNT, LARGE_COUNT
 from pliant.native import in_threads, kernels as native
@@ -152,7 +152,7 @@ def _uncovered(owner: Ints, mesh: Mesh, triangles: Ints, count: int) -> NDArray[
     owner: (n,) the coarse vertex of each fine one.
     """
     between = np.sort(owner[mesh.edges], axis=1)
-    between = np.unique(between[between[:, 0] != between[:, 1]] @ np.array([count, 1]))
+    between = distinct(between[between[:, 0] != between[:, 1]] @ np.array([count, 1]))
     sides = np.sort(triangles[:, [[0, 1], [1, 2], [2, 0]]].reshape(-1, 2), axis=1) @ np.array([count, 1])
     found, times = np.unique(sides, return_counts=True)
     wrong = np.concatenate([np.setdiff1d(between, found), found[times > 2]])

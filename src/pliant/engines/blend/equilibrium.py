@@ -134,7 +134,7 @@ class Network:
     @cached_property
     def known(self) -> tuple[Ints, Any]:
         """The vertices not solved for, and their columns of the Laplacian."""
-        known = np.setdiff1d(np.arange(self.count), self.unknown)
+        known = np.flatnonzero(np.bincount(self.unknown, minlength=self.count) == 0)
         return known, self.L[:, known].tocsc()
 
     @cached_property

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from pliant.core.normals import triangle_normals, vertex_normals
 from pliant.core.shapes import Mesh
-from pliant.core.topology import Floats, Ints
+from pliant.core.topology import Floats, Ints, distinct
 from pliant.engines.blend.interior import tet_quality
 from pliant.geometry.spatial import SurfaceTree
 
@@ -109,9 +109,9 @@ def _cells_near(points: Floats, step: float, reach: int) -> Ints:
     cubes = np.floor(points / step).astype(np.int64)
     low = cubes.min(axis=0) - reach
     span = cubes.max(axis=0) - low + 2 * reach + 1
-    keys = np.unique(np.ravel_multi_index(tuple((cubes - low).T), tuple(span)))
+    keys = distinct(np.ravel_multi_index(tuple((cubes - low).T), tuple(span)))
     for stride in (1, span[2], span[2] * span[1]):
-        keys = np.unique((keys[:, None] + stride * np.arange(-reach, reach + 1)).ravel())
+        keys = distinct((keys[:, None] + stride * np.arange(-reach, reach + 1)).ravel())
     corner = np.stack(np.unravel_index(keys, tuple(span)), axis=1) + low
     return np.concatenate([2 * corner, 2 * corner + 1])
 

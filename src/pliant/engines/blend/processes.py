@@ -34,8 +34,7 @@ def solve_in_processes(
     rig: Blendshapes, weights: Floats, loads: Sequence[tuple[Any, Any]], options: SolveOptions, jobs: int
 ) -> Iterator[Pose]:
     """Poses at weights (frames, shapes) of all shapes, each with its pulls and pins, by `jobs` processes."""
-    for row in weights:
-        rig.statics.start(row, options.accuracy)
+    rig.statics.prepare(weights, options.accuracy)
     with few_threads(jobs):
         pool = ProcessPoolExecutor(min(jobs, len(weights)), get_context("spawn"), _receive_rig, (rig,))
         size = max(1, min(LARGEST_CHUNK, len(weights) // (jobs * CHUNKS_A_PROCESS)))

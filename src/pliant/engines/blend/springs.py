@@ -102,7 +102,11 @@ def _ring_order(link: Any) -> Ints:
 
 def is_among(pairs: Ints, known: Ints, count: int) -> NDArray[np.bool_]:
     """(p,) which pairs (smaller vertex first) are in `known`."""
-    return np.isin(pairs[:, 0] * count + pairs[:, 1], known[:, 0] * count + known[:, 1])
+    if not len(known):
+        return np.zeros(len(pairs), dtype=bool)
+    keys, listed = pairs[:, 0] * count + pairs[:, 1], np.sort(known[:, 0] * count + known[:, 1])
+    found: NDArray[np.bool_] = listed[np.minimum(np.searchsorted(listed, keys), len(listed) - 1)] == keys
+    return found
 
 
 def make_springs(

@@ -17,6 +17,7 @@ Where further shapes have little weight, the correction fades as theirs grows, s
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
@@ -55,6 +56,8 @@ KNOT_LEVELS = 3
 """Levels of bisection: 2^KNOT_LEVELS - 1 knots between two shapes."""
 STENCIL = 4
 """Knots in one interpolation."""
+SHARED_KNOT = 10
+"""Frames from which on a knot is worth solving before they are divided among processes."""
 KNOT_MEMORY = 1 << 30
 """Most bytes of all knots; the oldest are dropped."""
 
@@ -80,25 +83,26 @@ class Correctives:
     def start(self, weights: Floats, accuracy: float, solve: Solve) -> Floats:
         """(n, 3) the start at these weights: the guess, corrected on and near the straight blend of two shapes."""
         guess = self._guess(weights)
-        a, b = sorted(map(int, np.argsort(-weights, kind="stable")[:2]))
-        least = float(min(weights[a], weights[b]))
-        others = float(np.abs(weights).sum() - weights[a] - weights[b])
-        share = 1 - others / (THIRD_SHARE * least) if least > 0 else 0.0
+        (a, b), share = _pair(weights)
         if share <= 0:
             return guess.copy()
-        t = float(weights[b] / (weights[a] + weights[b]))
-        near = Fraction(round(t * 2**KNOT_LEVELS), 2**KNOT_LEVELS)
-        if abs(t - near) < 1e-12:
-            correction = self._knot(a, b, near, accuracy, solve)
-        else:
-            correction = self._interpolated(a, b, t, KNOT_LEVELS, accuracy, solve)
+        correction = self._interpolated(a, b, _fraction(weights, a, b), KNOT_LEVELS, accuracy, solve)
         return guess + share * kernels.rotated(correction, self.body.blended_rotvecs(weights), 1.0)
+
+    def prepare(self, table: Floats, accuracy: float, solve: Solve) -> None:
+        """Solve for the knots that at least `SHARED_KNOT` of the weights (frames, shapes) start from."""
+        frames: Counter[tuple[int, int, Fraction]] = Counter()
+        for weights in table:
+            (a, b), share = _pair(weights)
+            if share > 0:
+                frames.update((a, b, knot) for knot in _stencil(_fraction(weights, a, b), KNOT_LEVELS))
+        for (a, b, knot), count in frames.items():
+            if count >= SHARED_KNOT:
+                self._knot(a, b, knot, accuracy, solve)
 
     def _interpolated(self, a: int, b: int, t: float, level: int, accuracy: float, solve: Solve) -> Floats:
         """(n, 3) the correction at t, interpolated from the knots of a level and the coarser ones."""
-        count = 2**level
-        first = int(np.clip(np.floor(t * count) + 1 - STENCIL // 2, 0, max(count + 1 - STENCIL, 0)))
-        knots = [Fraction(j, count) for j in range(first, min(first + STENCIL, count + 1))]
+        knots = _stencil(t, level)
         at = np.array([float(knot) for knot in knots])
         total = np.zeros((self.body.network.count, 3))
         for j, knot in enumerate(knots):
@@ -125,6 +129,29 @@ class Correctives:
         return self._knots[key]
 
 
+def _pair(weights: Floats) -> tuple[tuple[int, int], float]:
+    """The two shapes of most weight, and how much their knots count beside the others' weights."""
+    a, b = sorted(map(int, np.argsort(-weights, kind="stable")[:2]))
+    least = float(min(weights[a], weights[b]))
+    others = float(np.abs(weights).sum() - weights[a] - weights[b])
+    return (a, b), 1 - others / (THIRD_SHARE * least) if least > 0 else 0.0
+
+
+def _fraction(weights: Floats, a: int, b: int) -> float:
+    """t, on the straight blend of shapes a and b."""
+    return float(weights[b] / (weights[a] + weights[b]))
+
+
+def _stencil(t: float, level: int) -> list[Fraction]:
+    """The knots of a level from which t is interpolated: the one at t, or the nearest four."""
+    count = 2**level
+    near = Fraction(round(t * count), count)
+    if abs(t - near) < 1e-12:
+        return [near]
+    first = int(np.clip(np.floor(t * count) + 1 - STENCIL // 2, 0, max(count + 1 - STENCIL, 0)))
+    return [Fraction(j, count) for j in range(first, min(first + STENCIL, count + 1))]
+
+
 class StaticSolver:
     """Solver for the equilibrium of one body.
 
@@ -138,7 +165,14 @@ class StaticSolver:
 
     def start(self, w: Floats, accuracy: float) -> Floats:
         """(n, 3) the start of a frame's solve, in the base's frame."""
-        return self.correctives.start(w, max(accuracy, KNOT_ACCURACY), self.equilibrium(accuracy, KNOT_ITERATIONS))
+        return self.correctives.start(w, *self._knot_solve(accuracy))
+
+    def prepare(self, table: Floats, accuracy: float) -> None:
+        """Solve for the knots that many of the weights (frames, shapes) start from, once for all copies of the rig."""
+        self.correctives.prepare(table, *self._knot_solve(accuracy))
+
+    def _knot_solve(self, accuracy: float) -> tuple[float, Solve]:
+        return max(accuracy, KNOT_ACCURACY), self.equilibrium(accuracy, KNOT_ITERATIONS)
 
     def equilibrium(self, accuracy: float, iterations: int | None = None) -> Callable[[Floats, Floats], Floats]:
         """From weights and a start to the shape without load, both (n, 3) in the base's frame."""

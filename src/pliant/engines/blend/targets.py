@@ -18,7 +18,7 @@ import numpy as np
 
 from pliant.core.clips import Shapes
 from pliant.core.shapes import Mesh
-from pliant.core.topology import Floats, Ints, weld_map
+from pliant.core.topology import Floats, Ints, distinct, weld_map
 
 LONG, VISIBLE, FEWEST_TORN = 5.0, 0.2, 3
 """Stretch of an edge, its length over the size, and the number of such edges, from which on a target is torn."""
@@ -45,7 +45,7 @@ LIKE = 0.6
 def target_problems(shapes: Shapes) -> Iterator[str]:
     """What is wrong with each of the shapes compared with the base, if anything."""
     base = shapes.base
-    used, edges = np.unique(base.triangles), base.edges
+    used, edges = distinct(base.triangles), base.edges
     if len(used) < 4:
         return
     length = _lengths(base.points, edges)

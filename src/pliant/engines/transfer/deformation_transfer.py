@@ -43,7 +43,6 @@ from pliant.engines.transfer.rig import CageRig, CageSolution
 from pliant.engines.transfer.source_tracks import Groups, Sources, read_sources
 from pliant.engines.transfer.sources import Track
 from pliant.geometry.axes import SignedAxis
-from pliant.geometry.splats import deformed_shape
 
 if TYPE_CHECKING:
     from pliant.engines.transfer.judgement import Judgement
@@ -106,7 +105,7 @@ class Transfer(Displayed, Value):
             some = numbers[start : start + JACOBIAN_BATCH]
             jacobians = self.rig.jacobians(self.cage.points[some])
             for frame, J in zip(some, jacobians, strict=True):
-                yield deformed_shape(self.clip.shape, self.clip.points[frame], J)
+                yield self.rig.deformer.deformed(self.clip.points[frame], J)
 
 
 @dataclass(frozen=True, eq=False)

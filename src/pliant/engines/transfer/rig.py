@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, get_args
 
 import numpy as np
@@ -42,7 +43,7 @@ from pliant.engines.transfer.options import CageSolverOptions, Outside, Transfer
 from pliant.engines.transfer.rigidity import RigidPoints
 from pliant.engines.transfer.solver import Minimum, Step, minimise
 from pliant.engines.transfer.terms import Terms, control_rows, hessian_norm
-from pliant.geometry.splats import deformed_shape, is_splats
+from pliant.geometry.splats import ShapeDeformer, is_splats
 from pliant.native import in_threads, kernels
 
 PROBES = 300
@@ -362,11 +363,17 @@ class CageRig(Displayed):
             self._kept_gradients[start] = found
         return self._kept_gradients[start]
 
+    @cached_property
+    def deformer(self) -> ShapeDeformer:
+        """The target with its normals or splats."""
+        return ShapeDeformer(self.target)
+
     def _gradients_at(self, points: Any) -> Bound:
         return Bound.gradients(self.target.points[points], self._basis, allow=self._allow)
 
     def __getstate__(self) -> dict[str, Any]:
-        return vars(self) | {"_kept_gradients": {}}
+        kept = {name: value for name, value in vars(self).items() if name != "deformer"}
+        return kept | {"_kept_gradients": {}}
 
     # Inside
 
@@ -388,7 +395,7 @@ class CageRig(Displayed):
         """The target in a deformed cage; a cloud's normals and splats are transformed by the Jacobians."""
         points, target = self.deform(cage_points), self.target
         if isinstance(target, PointCloud) and (target.normals is not None or is_splats(target)):
-            return deformed_shape(target, points, self.jacobians(cage_points))
+            return self.deformer.deformed(points, self.jacobians(cage_points))
         return target.with_points(points)
 
     def _minimised(

@@ -30,6 +30,9 @@ from pliant.io.source import LARGEST_UNPACKED, Source
 LARGEST_HEADER = 10_000
 LARGEST_BLOCK = 1 << 18
 """Bytes that are written in one go."""
+SAMPLED_BLOCKS, SAMPLED_BYTES = 6, 1 << 14
+WORTHWHILE = 0.8
+"""Size of the samples of an array, compressed, below which it is compressed."""
 EARLIEST = (1980, 1, 1, 0, 0, 0)
 BROKEN = (
     zipfile.BadZipFile,
@@ -113,14 +116,24 @@ def _row(source: Source, stream: IO[bytes], shape: tuple[int, ...], location: st
 
 
 def write_arrays(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
-    """Arrays as members of a compressed zip, in their order and without the time of writing."""
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+    """Arrays as members of a zip, compressed where that helps, in their order and without the time of writing."""
+    with zipfile.ZipFile(path, "w") as archive:
         for key, values in arrays.items():
             entry = zipfile.ZipInfo(f"{key}.npy", EARLIEST)
-            entry.compress_type = zipfile.ZIP_DEFLATED
+            entry.compress_type = zipfile.ZIP_DEFLATED if _is_compressible(values) else zipfile.ZIP_STORED
             entry.external_attr = 0o644 << 16
             with archive.open(entry, "w", force_zip64=values.nbytes > 1 << 30) as stream:
                 _write_array(stream, values)
+
+
+def _is_compressible(values: NDArray[Any]) -> bool:
+    """By samples of a long array. Points that move differ in all but a few bits, and hardly shrink in a long time."""
+    if values.nbytes <= SAMPLED_BLOCKS * SAMPLED_BYTES or not values.flags.c_contiguous:
+        return True
+    flat, count = values.reshape(-1), SAMPLED_BYTES // values.itemsize
+    firsts = np.linspace(0, flat.size - count, SAMPLED_BLOCKS + 2)[1:-1].astype(int)  # not the ends: shapes as given
+    packed = sum(len(zlib.compress(flat[k : k + count].tobytes())) for k in firsts)
+    return packed < WORTHWHILE * SAMPLED_BLOCKS * SAMPLED_BYTES
 
 
 def _write_array(stream: IO[bytes], values: NDArray[Any]) -> None:

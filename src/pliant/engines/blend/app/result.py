@@ -244,6 +244,11 @@ def division(scene: BlendScene) -> Division:
     return "whole" if scene.obstacles or scene.options.self_contact else "any"
 
 
+def prepare_frames(scene: BlendScene, rig: Blendshapes, frames: Sequence[int]) -> None:
+    """Solve for what many of these frames start from."""
+    rig.statics.prepare(rig.weight_table(scene.table(rig)[list(frames)]), scene.options.accuracy)
+
+
 def solve_frames(scene: BlendScene, rig: Blendshapes, frames: Sequence[int], before: None) -> tuple[list[Pose], bool]:
     """The poses of some frames; none of them ends the clip."""
     return list(scene.poses(rig, frames=frames)), False

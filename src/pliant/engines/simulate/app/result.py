@@ -230,6 +230,10 @@ def solve(scene: ElasticScene, body: Any, show: Any, seconds: float) -> Simulate
     return _run_of(scene, moved, seconds, time.perf_counter() - ready)
 
 
+def prepare_frames(scene: ElasticScene, body: ElasticBody, frames: Sequence[int]) -> None:
+    """Poses at rest share nothing but the body."""
+
+
 def division(scene: ElasticScene) -> Division:
     """Poses at rest are each for itself; states go on from the one before, but those of eigenmodes are not kept."""
     if scene.static:
