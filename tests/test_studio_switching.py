@@ -19,11 +19,11 @@ from elastic_window import SKELETON, TENTACLE
 from fake_viser import Client, Widget, all_done, do
 from pliant.app.studio.desk import Document
 from pliant.app.studio.folders import Folders
-from pliant.app.studio.panel import Panel
+from pliant.app.studio.panel import ClipFrames, Panel
 from pliant.app.studio.server import panels
 from pliant.app.studio.session import Session
 from pliant.app.studio.viewport import Drawn
-from pliant.app.studio.worker import StoppedError
+from pliant.app.studio.worker import Job, StoppedError
 from pliant.engines.registry import ENGINES
 
 TUBE: Document = {"engine": "blend", "frames": 9, "shapes": {"gallery": "tube", "vertices": 500}}
@@ -206,3 +206,21 @@ def test_a_draw_that_began_before_a_switch_leaves_nothing(window: Any, monkeypat
     assert until(lambda: not playing.playing)
     assert all_done(session.live)
     assert not [name for name in window.client.scene.nodes if name.startswith("/elastic")]
+
+
+def test_a_clip_that_is_to_be_watched_plays_though_another_ends_meanwhile() -> None:
+    """What is asked for while one clip is being solved is about the next."""
+    plays: list[int] = []
+    works: list[Any] = []
+    timeline = SimpleNamespace(count=3, fps=30.0, ready=0, play=lambda: plays.append(len(works)))
+    desk = SimpleNamespace(timeline=timeline, ask=lambda lane, work, background: works.append(work) or Job(lane, work))
+    frames = ClipFrames(desk, lambda number: None, lambda number: None)
+    frames.watched = True
+    frames.solve("first", lambda job: iter([(0, "a")]))
+    frames.watched = True  # as by Shake, before the next clip is begun
+    works[0](SimpleNamespace(check=lambda: None))
+    assert plays == []
+    frames.solve("second", lambda job: iter([(0, "b")]))
+    works[1](SimpleNamespace(check=lambda: None))
+    assert plays == [2]
+    assert not frames.watched

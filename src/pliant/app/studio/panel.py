@@ -56,8 +56,17 @@ class ClipFrames:
         self._job: Job | None = None
         self.solved: dict[int, Any] = {}
         """By number."""
-        self.watched = False
-        """Whether the clip plays as soon as it is solved."""
+        self._request: object = None  # that a clip is watched, and the last one that a clip was begun with
+        self._accepted: object = None
+
+    @property
+    def watched(self) -> bool:
+        """Whether the clip plays as soon as it is solved; set before it is begun, though another is being solved."""
+        return self._request is not None
+
+    @watched.setter
+    def watched(self, value: bool) -> None:
+        self._request = object() if value else None
 
     @property
     def count(self) -> int:
@@ -96,6 +105,7 @@ class ClipFrames:
 
         stream: while it is watched, show each frame when its time has come.
         """
+        self._accepted = self._request
         if self.has(clip):
             return
         solved: dict[int, Any] = {}
@@ -118,9 +128,10 @@ class ClipFrames:
                 timeline.go_to(number)
                 self._draw(number)
             job.check()
-        if self.watched and self.count > 1:
-            timeline.play()
-        self.watched = False
+        if self._request is self._accepted and solved is self.solved:  # or another clip is to be watched
+            if self.watched and self.count > 1:
+                timeline.play()
+            self.watched = False
 
 
 class Panel:

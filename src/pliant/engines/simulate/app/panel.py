@@ -215,7 +215,8 @@ class ElasticPanel(Panel):
 
     def changed(self, *, watch: bool = False) -> None:
         """The draft has changed; watch: show frames as they are solved."""
-        self.frames.watched = self.frames.watched or watch
+        if watch:
+            self.frames.watched = True
         self.obstacles.see(not self.draft.static)
         self.request()
 

@@ -413,6 +413,7 @@ class CagePanel(Panel):
         self.desk.timeline.play()
         self.desk.hint("The motion plays beside the shape, which **follows it in a moment**.")
         self.desk.say("Finding which piece of the motion moves what ...")
+        self.frames.watched = True
         self.frames.solve(scene, partial(self._transfer, scene))
 
     def _transfer(self, scene: TransferScene, job: Job) -> Iterator[tuple[int, tuple[Floats, Floats]]]:
@@ -434,7 +435,6 @@ class CagePanel(Panel):
         self.frames.resize(len(result), result.clip.fps, frame=min(self.frames.frame, len(result) - 1))
         self.controls.show_pieces(result)
         self.desk.hint(PLAYS)
-        self.frames.watched = True
         yield from enumerate(zip(result.clip.points, result.cage.points, strict=True))
 
     def _pose(self, job: Job, nodes: ControlNodes, posing: Posing) -> None:
