@@ -461,7 +461,7 @@ def stride() -> Motion:
     return replace(walk, translations=translations)
 
 
-@pytest.mark.parametrize("name", ["creature", "gingerbread"])
+@pytest.mark.parametrize("name", [pytest.param("creature", marks=pytest.mark.slow), "gingerbread"])
 def test_ankles_are_above_the_rear_of_feet(name: str) -> None:
     """Not among the toes, about which a foot would tip."""
     shape = getattr(gallery, name)(1200).base

@@ -256,7 +256,7 @@ def test_curvatures_are_added_over_the_edge_vectors(basis: Basis) -> None:
     np.testing.assert_allclose(H, expected, atol=1e-12)
 
 
-@pytest.mark.parametrize("cores", [2, 3])
+@pytest.mark.parametrize("cores", [pytest.param(2, marks=pytest.mark.slow), 3])
 def test_results_do_not_depend_on_the_number_of_threads(
     basis: Basis, cores: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,6 +16,7 @@ from fake_viser import do
 from pliant import gallery
 from pliant.app.studio.desk import Document
 from pliant.core import rotations
+from pliant.engines.simulate.app.panel import ElasticPanel
 from pliant.engines.simulate.app.panel_document import world_rotations
 from pliant.engines.simulate.app.panel_live import LiveBody
 
@@ -125,11 +126,12 @@ def test_what_is_turned_before_there_is_flesh_counts(tmp_path):
     one.session.close()
 
 
-def test_what_is_set_before_the_shape_is_read_counts(tmp_path):
-    one, go_on = Window(tmp_path, TENTACLE), threading.Event()
+def test_what_is_set_before_the_shape_is_read_counts(tmp_path, monkeypatch):
+    go_on, update = threading.Event(), ElasticPanel.update
+    monkeypatch.setattr(ElasticPanel, "update", lambda self, job: go_on.wait(60) and update(self, job))
+    one = Window(tmp_path, TENTACLE)
     while one.panel is None:
         time.sleep(0.001)
-    one.session.live.ask("show", lambda job: go_on.wait(60))  # instead of what it would begin with
     one.widget("Gravity").set(9.81)
     one.widget("Detail").set(400)
     one.widget("With inertia").set(True)
