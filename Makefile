@@ -46,7 +46,7 @@ $(BIN)/python:
 
 # One stamp an extra, renewed when the dependencies change. uv installs in seconds; pip does where it is told of an index
 # of its own, and where uv cannot. Kernels are compiled; where there is no compiler, a package brings one.
-PIP := $(BIN)/pip install --quiet --disable-pip-version-check
+PIP := $(BIN)/pip install --quiet --no-compile --disable-pip-version-check
 $(VENV)/.%: $(BIN)/python pyproject.toml
 	@if [ -z "$$PIP_INDEX_URL$$($(BIN)/pip config get global.index-url 2>/dev/null)" ] && $(PIP) uv && \
 	  $(BIN)/uv pip install --quiet --python $(BIN)/python --editable ".[$*]"; then :; else $(PIP) --editable ".[$*]"; fi

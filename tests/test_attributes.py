@@ -11,6 +11,7 @@ from PIL import Image
 import pliant
 from pliant import Appearance, InputError, Layer, Mesh, PointCloud, TetMesh, gallery
 from pliant.core.errors import RepairWarning
+from sweeps import every
 
 POINTS = np.array([[0.0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]])
 FACES = [[0, 2, 1], [0, 1, 3], [1, 2, 3], [2, 0, 3]]
@@ -90,7 +91,7 @@ def npz(path) -> None:
 MAKERS = {"ply": ply, "obj": obj, "off": coff, "glb": glb, "usda": usda, "npz": npz}
 
 
-@pytest.mark.parametrize("suffix", MAKERS)
+@pytest.mark.parametrize("suffix", every(3, MAKERS))
 def test_colours_of_files_that_are_not_finite_are_named_and_drawn(command_line, tmp_path, monkeypatch, suffix):
     monkeypatch.chdir(tmp_path)
     path = tmp_path / f"odd.{suffix}"

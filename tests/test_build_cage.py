@@ -17,6 +17,7 @@ from pliant.engines.transfer.build import build_cage, cage_error
 from pliant.gallery.primitives import box_mesh
 from pliant.geometry.shell import Target, distance_field
 from pliant.geometry.spatial import SurfaceTree, winding_numbers
+from sweeps import every
 
 RNG = np.random.default_rng(11)
 SPIRAL = np.linspace(0, 12, 300)
@@ -80,10 +81,7 @@ def built(name: str) -> tuple[Shape | np.ndarray, Mesh]:
     return target, build_cage(target, faces=150, margin=0.03)
 
 
-LARGER = ("creature", "dinosaur", "face", "tentacle")
-
-
-@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name in LARGER)) for name in SHAPES])
+@pytest.mark.parametrize("name", every(2, SHAPES))
 def test_a_cage_around_every_shape(name):
     target, cage = built(name)
     check_cage(cage, target, faces=150, margin=0.03)

@@ -100,6 +100,7 @@ def test_steps_are_of_second_order(few):
     assert (np.log2(np.array(errors[:-1]) / errors[1:]) > 1.7).all()
 
 
+@pytest.mark.slow
 def test_a_creature_moves_as_the_whole_body_does():
     body = ElasticBody(gallery.dinosaur(1000).base, gallery.dinosaur_skeleton(), nodes=400)
     motion: Motion = swaying(body.skeleton, 30, 0.5)

@@ -15,13 +15,24 @@ from pliant.app.cli import main
 FOLDER = Path(__file__).resolve().parents[1] / "examples"
 
 
-def run(name: str, *arguments: object) -> Any:
+def load(name: str) -> Any:
     spec = importlib.util.spec_from_file_location(name, FOLDER / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return module.main(*arguments)
+    return module
+
+
+def run(name: str, *arguments: object) -> Any:
+    return load(name).main(*arguments)
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in FOLDER.glob("*.py")))
+def test_an_example_names_what_is_there(name: str) -> None:
+    if name == "learn_deformer":
+        pytest.importorskip("torch")
+    assert callable(load(name).main)
 
 
 def check(moved: pliant.Transfer, folder: Path, name: str) -> None:
@@ -37,15 +48,8 @@ def check(moved: pliant.Transfer, folder: Path, name: str) -> None:
     assert (folder / f"{name}.png").stat().st_size > 10_000
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "deer_beam",
-        pytest.param("robot_jump", marks=pytest.mark.slow),
-        pytest.param("bubble_man", marks=pytest.mark.slow),
-        pytest.param("mosaic_horse", marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["deer_beam", "robot_jump", "bubble_man", "mosaic_horse"])
 def test_an_example_meets_its_controls(name: str, tmp_path: Path) -> None:
     check(run(name, tmp_path), tmp_path, name)
 

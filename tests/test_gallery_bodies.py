@@ -256,9 +256,8 @@ def test_keyed_curve_goes_through_its_keys() -> None:
     assert keyed(keys, 0.3) == pytest.approx(keyed(keys, -0.7))
 
 
-@pytest.mark.parametrize(
-    "name", ["gingerbread", *(pytest.param(name, marks=pytest.mark.slow) for name in BODIES if name != "gingerbread")]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", BODIES)
 def test_cages_enclose_their_bodies(name: str) -> None:
     shell = cage(name)  # type: ignore[arg-type]
     assert 40 <= len(shell.points) <= 160

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import ast
+import re
 import importlib
 import subprocess
 import sys
@@ -39,17 +39,17 @@ def modules() -> dict[str, Path]:
 MODULES = modules()
 
 
+IMPORTS = re.compile(r"^ *(?:import (pliant\.[\w.]+)|from (pliant[\w.]*) import (\([^)]*\)|.*))", re.MULTILINE)
+
+
 @cache
 def imports(path: Path) -> set[str]:
     """The modules of pliant that a file imports, wherever in it."""
     found = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            for alias in node.names:
-                full = f"{node.module}.{alias.name}"
-                found.add(full if full in MODULES else node.module)
+    for whole, module, names in IMPORTS.findall(path.read_text(encoding="utf-8")):
+        for name in re.findall(r"\w+", names) or [""]:
+            full = f"{module}.{name}"
+            found.add(whole or (full if full in MODULES else module))
     return {name for name in found if name.startswith("pliant.")}
 
 

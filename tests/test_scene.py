@@ -14,6 +14,7 @@ from pliant.app.scene import read_scene
 from pliant.app.scene.located_toml import key_name, lines_of_keys, tomllib
 from pliant.core import rotations
 from pliant.engines.transfer import build_cage, group_tracks
+from sweeps import every
 
 BAR = gallery.bar(500)
 CLIP = BAR.mixed(np.eye(len(BAR))[[0, 1, 2]], fps=24)
@@ -192,9 +193,7 @@ def test_motions_of_the_gallery(scene, source):
     assert len(scene('controls = "auto"\n' + text).sources["bend"]) > 10
 
 
-@pytest.mark.parametrize(
-    "target", ["soup", *(pytest.param(name, marks=pytest.mark.slow) for name in ("animal", "cloud", "tets"))]
-)
+@pytest.mark.parametrize("target", every(4, ["tets", "soup", "animal", "cloud"]))
 def test_targets_of_the_gallery(scene, target):
     text = HEAD.replace('file = "data/bar.obj"', f'gallery = "{target}"\nvertices = 500')
     text = text.replace('file = "data/cage.obj"', "faces = 60\nmargin = 0.05")

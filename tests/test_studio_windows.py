@@ -461,7 +461,7 @@ def test_what_is_wrong_with_a_scene_is_said_with_its_line(window: Any) -> None:
     [
         ("models/fox/Fox.glb", "simulate"),
         ("poses/morph-glb/Horse.glb", "blend"),
-        ("poses/plate/plate4SD.ply", "transfer"),
+        pytest.param("poses/plate/plate4SD.ply", "transfer", marks=pytest.mark.slow),
         pytest.param("poses/horse/horse-ref.obj", "simulate", marks=pytest.mark.slow),
     ],
 )

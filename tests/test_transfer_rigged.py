@@ -16,6 +16,7 @@ from pliant.core.skinned import joint_transforms
 from pliant.engines.transfer import build_cage
 from pliant.geometry.body_plan.bodies import skeleton_body
 from pliant.geometry.skinning import skin_of
+from sweeps import every
 
 WALK = gallery.creature_walk(6)
 CREATURE = gallery.creature(900).base
@@ -174,7 +175,7 @@ def test_limbs_of_several_sources_on_one_target(walked: pliant.RiggedTransfer) -
 
 
 @pytest.mark.data
-@pytest.mark.parametrize("name", ["rigged/Punk", "dino/Trex", "rigged/HumanoidRig"])
+@pytest.mark.parametrize("name", every(3, ["rigged/Punk", "dino/Trex", "rigged/HumanoidRig"]))
 def test_a_captured_run_on_real_rigs(data, name: str) -> None:
     file = data / "models" / f"{name}.glb"
     run = pliant.read_motion(data / "mocap" / "cmu" / "09_01.bvh").at(np.linspace(1, 148, 8))
