@@ -158,6 +158,10 @@ def test_words_of_the_command_line_are_parsed_by_the_same_kinds():
         with pytest.raises(Misfit, match=re.escape(f'"{word}" is not {Made.about(name).kind.syntax}')):
             parse_word(Made.about(name).kind, word)
     assert parse_word(Number(0, 1), "0.5") == 0.5
+    assert parse_word(Number(0, 1), "1/60") == 1 / 60
+    for word in ("1/0", "1/", "/60", "1/2/3"):
+        with pytest.raises(Misfit):
+            parse_word(Number(0, 1), word)
 
 
 def test_meanings_tell_unit_and_default():

@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -196,3 +197,16 @@ main(["info", "a.obj"])
     )
     assert done.returncode == 128 + signal.SIGINT
     assert re.fullmatch(r"pliant: interrupted.*\n", done.stderr)
+
+
+def test_long_work_says_in_a_pipe_that_it_goes_on(capsys, monkeypatch):
+    monkeypatch.setattr("pliant.core.progress.FIRST_LINE", 0.02)
+    with progress("solving") as show:
+        show(3, 10)
+        time.sleep(0.2)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == "solving: 3 of 10, 0 s"
+    assert 2 <= len(lines) <= 5  # ever more rarely
+    with progress("solving", quiet=True):
+        time.sleep(0.05)
+    assert capsys.readouterr().err == ""

@@ -210,7 +210,11 @@ class Number:
         return float(value)
 
     def parse(self, word: str) -> float:
-        return float(word)
+        """A number or a fraction, such as 1/60."""
+        above, fraction, below = word.partition("/")
+        if fraction and float(below) == 0:
+            raise ValueError(word)
+        return float(above) / (float(below) if fraction else 1)
 
 
 @dataclass(frozen=True)

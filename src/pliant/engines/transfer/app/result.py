@@ -213,7 +213,7 @@ class TransferRun(JudgedRun):
         converged = self.unconverged or "all frames converged"
         return [
             *(f"{name:>9}: {value}" for name, value in self.facts().items()),
-            f"   frames: {len(self.solutions)}; {converged}",
+            f"   frames: {len(self.solutions)}, {self.clip.fps:.4g} a second; {converged}",
             f"    steps: {np.median(iterations):.0f} a frame in the median, {max(iterations)} at most",
             *(f"      met: {sentence}" for sentence in self.met()),
             *(f"  warning: {sentence}" for sentence in self.warnings),
