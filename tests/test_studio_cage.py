@@ -169,7 +169,7 @@ def test_a_control_is_let_rest(window: Window) -> None:
 
 
 def test_another_cage_is_built_and_keeps_the_controls(window: Window) -> None:
-    lines = len(window.client.scene["/cage/lines"].points)
+    wires = len(window.client.scene["/cage/wires"].faces)
     window.widget("Faces at most").value = 100
     window.widget("Clearance").value = 0.05
     window.widget("Build a cage").press()
@@ -178,12 +178,12 @@ def test_another_cage_is_built_and_keeps_the_controls(window: Window) -> None:
     said = window.panel.document()
     assert said["cage"] == {"faces": 100, "margin": 0.05}
     assert "to" in said["positions"][1]
-    assert len(window.client.scene["/cage/lines"].points) > lines
+    assert len(window.client.scene["/cage/wires"].faces) > wires
     assert np.array_equal(window.panel.drawn.points, window.ran()[-1])
     window.widget("Show the cage").set(False)
     window.widget("See through the shape").set(True)
     window.rest()
-    assert not window.client.scene["/cage/lines"].visible
+    assert not window.client.scene["/cage/wires"].visible
     assert window.client.scene["/cage/target"].opacity < 1
 
 

@@ -8,7 +8,7 @@ const pliantDrawing = (() => {
     outgoingLight = diffuseColor.rgb * mix(vec3(0.16, 0.17, 0.24), vec3(1.05, 1.0, 0.95), lit) * (1.0 - 0.45 * pow(1.0 - abs(seen.z), 3.0))
       + 0.3 * pow(max(dot(seen, normalize(vec3(-0.4, 0.6, 0.7))), 0.0), 24.0);
     #include <opaque_fragment>`;
-  const MARK_TRIANGLES = 6; // as in stream.py
+  const MARK_TRIANGLES = 12; // as in stream.py
   const shapes = new Map(); // by serial number: vertices, color, points, colors
   const kept = new Map(); // points, by number
   const serials = new WeakMap(); // by the meshes' geometries
@@ -46,14 +46,14 @@ const pliantDrawing = (() => {
     requestAnimationFrame(() => setTimeout(() => { if (due && redraw) redraw(); due = false; }));
   }
 
-  // The last triangles of a mesh have no area: their corners are the digits of its serial number.
+  // The last triangles of a mesh are points, so that no wire is seen of them: the digits of its serial number.
   function serialOf({ index, attributes: { position } }) {
     if (!index || !position || index.count < 3 * MARK_TRIANGLES) return 0;
     let serial = 0;
     for (let k = index.count - 3; k >= index.count - 3 * MARK_TRIANGLES; k -= 3) {
       const [a, b, c] = [index.getX(k), index.getX(k + 1), index.getX(k + 2)];
-      if (a !== b) return 0;
-      serial = (serial * position.count + c) * position.count + a;
+      if (a !== b || b !== c) return 0;
+      serial = serial * position.count + a;
     }
     return serial;
   }

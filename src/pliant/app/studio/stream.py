@@ -25,7 +25,7 @@ from pliant.core.topology import Floats
 
 MOST_BYTES_KEPT = 1 << 30
 """Bytes that the page keeps."""
-MARK_TRIANGLES = 6
+MARK_TRIANGLES = 12
 """Triangles without area, at the end of a mesh, by which the page knows it."""
 
 
@@ -64,8 +64,8 @@ class Stream:
         self._numbers, self._serials = itertools.count(1), itertools.count(1)
 
     def add(self, name: str, count: int, triangles: Any, color: tuple[int, int, int]) -> Any:
-        """Have a shape of so many vertices. Returns what viser is to draw: its triangles (t, 3), and MARK_TRIANGLES
-        without area, whose corners are a number by which the page knows the mesh wherever its vertices are."""
+        """Have a shape of so many vertices. Returns what viser is to draw: its triangles (t, 3), and MARK_TRIANGLES of
+        one corner each, the digits of a number by which the page knows the mesh wherever its vertices are."""
         red, green, blue = color
         with self._lock:
             self._forget_shape(name)
@@ -75,7 +75,7 @@ class Stream:
             marks = dict(self._marks)
         self._tell(shapes=marks)
         base = max(count, 2)
-        digits = [[serial // base**k % base for k in (i, i, i + 1)] for i in range(0, 2 * MARK_TRIANGLES, 2)]
+        digits = [[serial // base**k % base] * 3 for k in range(MARK_TRIANGLES)]
         return np.concatenate([triangles, np.array(digits, triangles.dtype)]) if len(triangles) else triangles
 
     def remove(self, name: str) -> None:

@@ -170,6 +170,12 @@ class Viewport:
             drawn.dress()
         return drawn
 
+    def wires(self, name: str, mesh: Mesh, *, color: RGB = CAGE_COLOR) -> Drawn:
+        """The edges of a mesh's triangles."""
+        drawn = self.shape(name, mesh, color=color)
+        drawn.handle.wireframe = True
+        return drawn
+
     def ball(self, name: str, at: Any, radius: float, *, color: RGB = HANDLE_COLOR) -> Any:
         """A ball of a radius of the world; move it by `move`."""
         made = self._scene.add_icosphere(

@@ -51,7 +51,7 @@ Change = Callable[[Document, Document], tuple[Document, Document]]
 """From a document and what is put aside to others."""
 RESOLVE_DELAY = 0.5
 """Seconds that a slider rests before a whole clip is solved anew."""
-LINES = "/cage/lines"
+CAGE = "/cage/wires"
 TRANSLUCENT = 0.45
 """Opacity of a shape that is seen through."""
 TRY = (
@@ -494,8 +494,10 @@ class CagePanel(Panel):
         """Show the cage, if it is to be seen, somewhere else."""
         self._cage_now = points
         if self._cage_shown and len(points):
-            self.desk.stage.lines(LINES, points[self._checked.kept][self._checked.edges], width=1.5)
-        self.desk.stage.show(LINES, self._cage_shown)
+            if not self.desk.stage.has(CAGE):
+                self._wires = self.desk.stage.wires(CAGE, self._checked.mesh)
+            self._wires.move(points)
+        self.desk.stage.show(CAGE, self._cage_shown)
 
 
 def _unchanged(document: Document, aside: Document) -> tuple[Document, Document]:
