@@ -48,7 +48,7 @@ def test_limbs_are_paired_by_drawing_lines(visit: Any) -> None:
     page, session = window.page, window.session
     wait_for(lambda: session.panel.controls.pairing.pairs, "limbs that were matched")
     open_folder(page, "Which limb follows which")
-    page.wait_for_selector("text=Matched with a confidence of")
+    page.wait_for_selector("text=Matched: confidence")
     page.get_by_role("button", name="Draw lines").click()
     lines = page.locator("#pliant-pairs line")
     count = sum(map(bool, session.panel.controls.pairing.pairs.values()))

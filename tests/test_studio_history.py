@@ -324,8 +324,11 @@ def test_a_history_is_bounded_and_names_what_differs() -> None:
         ({"obstacles": [3]}, "Ball"),
         ({"weights": {"fit": 2.0, "rigidity": 3.0}}, "Weights: rigidity"),
         ({"self_contact": True}, "Self contact"),
+        ({"sources": {"motion": {"file": "a.bvh"}}}, "Motion"),
     ):
-        assert difference({"scene": scene}, {"scene": scene | other}, {"obstacles": "Ball"}) == label
+        assert (
+            difference({"scene": scene}, {"scene": scene | other}, {"obstacles": "Ball", "sources": "Motion"}) == label
+        )
 
 
 # Objects

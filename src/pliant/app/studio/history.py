@@ -103,6 +103,7 @@ def _named(label: str, old: Any, new: Any) -> str:
         inner = [name for name in {**before, **after} if before.get(name) != after.get(name)]
         if len(inner) == 1:
             within = _named("", before.get(inner[0]), after.get(inner[0]))
-            return label + (within if within in COUNTED else f": {inner[0].replace('_', ' ')}")
+            which = inner[0].replace("_", " ")
+            return label + (within if within in COUNTED else "" if which == label.lower() else f": {which}")
     counts = [len(value) for value in (old or [], new or []) if isinstance(value, (list, tuple))]
     return label + (COUNTED[counts[1] < counts[0]] if len(counts) == 2 and counts[0] != counts[1] else "")

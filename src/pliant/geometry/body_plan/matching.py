@@ -9,7 +9,7 @@ what was seen and which option decides.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -49,12 +49,19 @@ class LimbMatch:
     """From 0 to 1"""
     doubts: tuple[str, ...]
     """What speaks against it; which option decides"""
+    told: bool = False
+    """Whether the pairs were given"""
+
+    @property
+    def certainty(self) -> str:
+        """How sure it is, as text."""
+        return "as told" if self.told else f"confidence {self.confidence:.2f}"
 
 
 def match_limbs(source: OrientedBody, target: OrientedBody, hints: str = "") -> LimbMatch:
     """Match the limbs of two bodies. hints: "" for by itself, "order", or pairs "left arm=left leg, ..."."""
     if hints and hints != BY_ORDER:
-        return _assembled(source, target, _hinted(source, target, hints), 1.0, [])
+        return replace(_assembled(source, target, _hinted(source, target, hints), 1.0, []), told=True)
     pairs = _by_order(source, target) if hints == BY_ORDER else _by_role(source, target)
     doubts = list(_headings(source, target))
     if hints != BY_ORDER:

@@ -88,7 +88,7 @@ class Retargeted:
         facts = {
             "source stands": self.source.body.summary(),
             "target stands": self.target.summary(),
-            "matched": f"{', '.join(pairs)} (confidence {self.match.confidence:.2f})",
+            "matched": f"{', '.join(pairs)} ({self.match.certainty})",
             "dropped": ", ".join(self.match.dropped),
             "resting": ", ".join(self.match.resting),
             "also": ", ".join(f"{part} from {name}" for part, name in self.others.items()),

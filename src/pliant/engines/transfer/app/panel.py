@@ -70,7 +70,7 @@ class CagePanel(Panel):
     key_names = MappingProxyType(
         {
             "sources": "Motion", "cage": "Cage", "positions": "Point", "gradients": "Turn", "lengths": "Length",
-            "weights": "Weight", "frames": "Frames", "controls": "Controls",
+            "weights": "Weight", "frames": "Frames", "controls": "Controls", "map": "Pairing",
         }
     )  # fmt: skip
 

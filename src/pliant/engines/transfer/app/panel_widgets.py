@@ -98,7 +98,7 @@ class CageWidgets:
             return
         facts = {about: fact for about, fact in found.facts().items() if about in ("dropped", "resting", "also")}
         doubts = [f"**{about.capitalize()}**: {fact}." for about, fact in facts.items()]
-        sure = f"Matched with a confidence of **{100 * found.match.confidence:.0f}\u00a0%**."
+        sure = f"Matched: **{found.match.certainty}**."
         self._show_limbs(found.match, found.source.body, found.target, [sure, *doubts, *found.match.doubts])
 
     def show_unsure(self, unsure: UnsureMatchError) -> None:
