@@ -15,7 +15,7 @@ from pliant import gallery
 from pliant.app.scene.posing import rotated_pose
 from pliant.app.studio.desk import Document
 from pliant.core import rotations
-from pliant.core.skeleton import Motion
+from pliant.core.skeleton import Motion, Skeleton
 from pliant.engines.simulate.app.panel_bones import Drawing, first_to_rotate
 from pliant.engines.simulate.app.panel_document import Draft, bone_tables, pose_table
 
@@ -85,6 +85,15 @@ def test_a_key_of_a_pose_from_before_other_bones_were_drawn_has_none_of_theirs()
     draft.set_bones([{"name": "new", "at": [0, 0, 0]}])
     draft.keep(bent)
     assert draft.document()["motion"]["keys"][1]["turns"] == {"new": [0.6, 0.8, 0.0, 0.0]}
+
+
+def test_a_handle_of_a_bone_that_is_gone_does_nothing(tentacle, caplog):
+    tentacle.choose(SKELETON.names[-1])
+    before = tentacle.document
+    tentacle.panel.pose = Skeleton(("only",), [-1], [[0.0, 0, 0]]).rest_pose()
+    tentacle.turn([1, 0, 0], 40)
+    assert tentacle.document == before
+    assert not caplog.records
 
 
 def test_clicks_that_miss_add_nothing(tentacle):

@@ -26,6 +26,7 @@ from pliant.core.normals import triangle_normals, vertex_normals
 from pliant.core.shapes import Mesh
 from pliant.core.topology import Floats, Ints, distinct
 from pliant.engines.blend.interior import tet_quality
+from pliant.geometry.delaunay import delaunay
 from pliant.geometry.spatial import SurfaceTree
 
 SURFACE_SPACING = 2.2
@@ -132,7 +133,7 @@ def _scattered(cells: Ints) -> Floats:
 def _apart(surface: Floats, normals: Floats, size: Floats) -> Floats:
     """The surface's points for the tetrahedralisation; coincident ones, as of closed lips, are moved inwards.
 
-    All are joggled: Qhull is slow where many points are cospherical, as those of a tube are. By how much depends on
+    All are joggled: many may be cospherical, as those of a tube are. By how much depends on
     where a vertex is, so that the order of vertices does not matter.
     """
     from scipy.spatial import cKDTree
@@ -145,11 +146,12 @@ def _apart(surface: Floats, normals: Floats, size: Floats) -> Floats:
 
 
 def _delaunay(points: Floats) -> Ints:
-    """(t, 4) tetrahedra over the convex hull; none if the points are flat."""
+    """(t, 4) tetrahedra over the convex hull; none if the points are flat. Qhull is for those on common spheres."""
     from scipy.spatial import Delaunay, QhullError
 
-    if len(points) < 4:
-        return np.zeros((0, 4), np.int64)
+    tets = delaunay(points)
+    if tets is not None or len(points) < 4:
+        return np.zeros((0, 4), np.int64) if tets is None else tets
     for options in ("Qbb Qc Qz Q12", "QJ Pp"):
         try:
             return Delaunay(points, qhull_options=options).simplices.astype(np.int64)

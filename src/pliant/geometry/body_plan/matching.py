@@ -49,19 +49,19 @@ class LimbMatch:
     """From 0 to 1"""
     doubts: tuple[str, ...]
     """What speaks against it; which option decides"""
-    told: bool = False
+    given: bool = False
     """Whether the pairs were given"""
 
     @property
     def certainty(self) -> str:
         """How sure it is, as text."""
-        return "as told" if self.told else f"confidence {self.confidence:.2f}"
+        return "as told" if self.given else f"confidence {self.confidence:.2f}"
 
 
 def match_limbs(source: OrientedBody, target: OrientedBody, hints: str = "") -> LimbMatch:
     """Match the limbs of two bodies. hints: "" for by itself, "order", or pairs "left arm=left leg, ..."."""
     if hints and hints != BY_ORDER:
-        return replace(_assembled(source, target, _hinted(source, target, hints), 1.0, []), told=True)
+        return replace(_assembled(source, target, _hinted(source, target, hints), 1.0, []), given=True)
     pairs = _by_order(source, target) if hints == BY_ORDER else _by_role(source, target)
     doubts = list(_headings(source, target))
     if hints != BY_ORDER:

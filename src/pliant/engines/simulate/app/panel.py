@@ -412,21 +412,20 @@ class ElasticPanel(Panel):
             root = bool(self.pose.skeleton.parents[joint] < 0)
             self.desk.stage.remove(GIZMO)
             at, shown = positions[joint], {"rotation": orientations[joint], "moves": root, "rotates": True}
-            self.desk.stage.handle(GIZMO, at, self._rotated, title=name, scale=GIZMO_SCALE, **shown)
+            self.desk.stage.handle(GIZMO, at, partial(self._rotated, name), title=name, scale=GIZMO_SCALE, **shown)
             self._show_gizmo()
             self.show_bones()
 
-    def _rotated(self, position: Floats, rotation: Floats, phase: Phase) -> None:
-        """The handle is dragged."""
-        if self.sketching.on:
+    def _rotated(self, name: str, position: Floats, rotation: Floats, phase: Phase) -> None:
+        """The handle at a joint is dragged, unless the bones are others by now."""
+        if self.sketching.on or self.pose is None or name not in self.pose.skeleton.names:
             return
-        assert self.pose is not None
         self._dragging = phase != "end"
         if phase == "start":
             self.desk.timeline.stop()
             self.frames.watched = False
             return
-        skeleton, j = self.pose.skeleton, self.joint
+        skeleton, j = self.pose.skeleton, self.pose.skeleton.index(name)
         positions, orientations = world_rotations(self.pose)
         above = orientations[skeleton.parents[j]] if skeleton.parents[j] >= 0 else rotations.IDENTITY
         step = position - positions[j] if skeleton.parents[j] < 0 else np.zeros(3)
