@@ -5,8 +5,9 @@
 // points beyond its face of the hull. Points are inserted in rounds, each of twice as many random ones as before and in
 // the order of a Z-curve (Amenta et al. 2003), so that a walk from the last tetrahedron made is short.
 //
-// Signs are those of double precision where its error bound allows (Shewchuk 1997), else of long double. Where that is
-// not enough either, points are not in general position, and the caller takes another method.
+// Coordinates are whole numbers, so that their differences are exact. Signs of determinants are those of double precision
+// where its error bound allows, else of exact sums of doubles (Shewchuk 1997). Where one is zero, points are not in
+// general position, and the caller takes another method.
 #include <algorithm>
 #include <array>
 #include <vector>
@@ -18,7 +19,7 @@ namespace {
 constexpr int32_t GHOST = -1, NONE = -1;
 constexpr double EPSILON = std::numeric_limits<double>::epsilon() / 2;
 constexpr double ORIENT_BOUND = 8 * EPSILON, SPHERE_BOUND = 17 * EPSILON;
-constexpr double LONG_GAIN = std::numeric_limits<double>::epsilon() / double(std::numeric_limits<long double>::epsilon());
+constexpr double WHOLE = double(1ll << 50);  // the largest coordinate
 constexpr int FIRST_ROUND = 1000;  // points
 
 struct Tet {
@@ -29,35 +30,81 @@ struct Tet {
     bool is_ghost() const { return corner(GHOST) < 4; }
 };
 
-// The determinant of three rows, and what it would be without cancellation.
+// A result in double precision, and what it would be without cancellation.
+struct Rounded {
+    double value, size;
+
+    explicit Rounded(double given) : value(given), size(std::fabs(given)) {}
+    Rounded(double value, double size) : value(value), size(size) {}
+    Rounded operator+(const Rounded &other) const { return {value + other.value, size + other.size}; }
+    Rounded operator-(const Rounded &other) const { return {value - other.value, size + other.size}; }
+    Rounded operator*(const Rounded &other) const { return {value * other.value, size * other.size}; }
+};
+
+// An exact number: the sum of doubles that do not overlap, the largest last.
+struct Exact {
+    std::vector<double> parts;
+
+    Exact() = default;
+    explicit Exact(double given) : parts(1, given) {}
+    void add(double more) {
+        size_t kept = 0;
+        for (const double part : parts) {
+            const double sum = more + part, other = sum - more, rest = (more - (sum - other)) + (part - other);
+            more = sum;
+            if (rest != 0) parts[kept++] = rest;
+        }
+        parts.resize(kept);
+        if (more != 0) parts.push_back(more);
+    }
+    void add_product(double a, double b) {
+        const double product = a * b;
+        add(std::fma(a, b, -product));
+        add(product);
+    }
+    Exact operator+(Exact other) const {
+        for (const double part : parts) other.add(part);
+        return other;
+    }
+    Exact operator-(const Exact &other) const {
+        Exact found = *this;
+        for (const double part : other.parts) found.add(-part);
+        return found;
+    }
+    Exact operator*(const Exact &other) const {
+        Exact found;
+        for (const double a : parts)
+            for (const double b : other.parts) found.add_product(a, b);
+        return found;
+    }
+};
+
 template <class R>
-R determinant(const R (&a)[3], const R (&b)[3], const R (&c)[3], R &magnitude) {
-    const R yz[2] = {b[1] * c[2], b[2] * c[1]}, zx[2] = {b[2] * c[0], b[0] * c[2]}, xy[2] = {b[0] * c[1], b[1] * c[0]};
-    magnitude = std::fabs(a[0]) * (std::fabs(yz[0]) + std::fabs(yz[1])) + std::fabs(a[1]) * (std::fabs(zx[0]) + std::fabs(zx[1])) +
-                std::fabs(a[2]) * (std::fabs(xy[0]) + std::fabs(xy[1]));
-    return a[0] * (yz[0] - yz[1]) + a[1] * (zx[0] - zx[1]) + a[2] * (xy[0] - xy[1]);
+R determinant(const std::array<R, 3> &a, const std::array<R, 3> &b, const std::array<R, 3> &c) {
+    return a[0] * (b[1] * c[2] - b[2] * c[1]) + a[1] * (b[2] * c[0] - b[0] * c[2]) + a[2] * (b[0] * c[1] - b[1] * c[0]);
 }
 
 template <class R>
-int sign(R value, R error) {
-    return value > error ? 1 : value < -error ? -1 : 0;
+R lifted_minor(const std::array<R, 3> &own, const std::array<R, 3> &a, const std::array<R, 3> &b, const std::array<R, 3> &c) {
+    return (own[0] * own[0] + own[1] * own[1] + own[2] * own[2]) * determinant(a, b, c);
 }
 
 class Triangulation {
    public:
-    explicit Triangulation(const In<double, 2> &points) : points_(points) {}
+    explicit Triangulation(const In<double, 2> &points);
     bool build();
     int64_t write(const Out<int64_t, 2> &found) const;
 
    private:
+    double at(int32_t point, int axis) const { return coordinates_[3 * size_t(point) + axis]; }
     template <class R>
-    void row(int32_t of, int32_t from, R (&out)[3]) const {
-        for (int k = 0; k < 3; ++k) out[k] = R(points_(of, k)) - R(points_(from, k));
+    std::array<R, 3> from(int32_t origin, int32_t to) const {
+        return {R(at(to, 0) - at(origin, 0)), R(at(to, 1) - at(origin, 1)), R(at(to, 2) - at(origin, 2))};
     }
     template <class R>
-    int orient_in(int32_t a, int32_t b, int32_t c, int32_t d, R bound) const;
+    R volume(int32_t a, int32_t b, int32_t c, int32_t d) const;
     template <class R>
-    int sphere_in(const std::array<int32_t, 4> &corners, int32_t p, R bound) const;
+    R depth(const std::array<int32_t, 4> &corners, int32_t p) const;
     int orient(int32_t a, int32_t b, int32_t c, int32_t d) const;
     int orient_with(const Tet &tet, int corner, int32_t p) const;
     bool conflicts(int32_t t, int32_t p) const;
@@ -68,7 +115,7 @@ class Triangulation {
     bool join(const std::vector<int32_t> &made, int32_t p);
     int32_t fresh();
 
-    In<double, 2> points_;
+    std::vector<double> coordinates_;
     std::vector<Tet> tets_;
     std::vector<int32_t> free_;
     std::vector<int64_t> seen_;  // 2 k: in the cavity of the k-th point, 2 k + 1: beside it
@@ -81,34 +128,42 @@ class Triangulation {
     int32_t last_ = 0;
 };
 
-// 1 if d is on the side of a, b, c from which they are seen to turn left.
+Triangulation::Triangulation(const In<double, 2> &points) : coordinates_(points.size()) {
+    double low[3], range = 0;
+    for (int k = 0; k < 3; ++k) {
+        double high = low[k] = points(0, k);
+        for (int64_t i = 1; i < points.shape[0]; ++i)
+            low[k] = std::min(low[k], points(i, k)), high = std::max(high, points(i, k));
+        range = std::max(range, high - low[k]);
+    }
+    const double scale = WHOLE / (range > 0 ? range : 1);
+    for (int64_t i = 0; i < points.shape[0]; ++i)
+        for (int k = 0; k < 3; ++k) coordinates_[3 * i + k] = std::round((points(i, k) - low[k]) * scale);
+}
+
+// Above zero if d is on the side of a, b, c from which they are seen to turn left.
 template <class R>
-int Triangulation::orient_in(int32_t a, int32_t b, int32_t c, int32_t d, R bound) const {
-    R rows[3][3], magnitude;
-    row(b, a, rows[0]), row(c, a, rows[1]), row(d, a, rows[2]);
-    const R value = determinant(rows[0], rows[1], rows[2], magnitude);
-    return sign(value, bound * magnitude);
+R Triangulation::volume(int32_t a, int32_t b, int32_t c, int32_t d) const {
+    return determinant(from<R>(a, b), from<R>(a, c), from<R>(a, d));
+}
+
+// Above zero if p is in the circumsphere.
+template <class R>
+R Triangulation::depth(const std::array<int32_t, 4> &corners, int32_t p) const {
+    const auto a = from<R>(p, corners[0]), b = from<R>(p, corners[1]), c = from<R>(p, corners[2]), d = from<R>(p, corners[3]);
+    return (lifted_minor(a, b, c, d) - lifted_minor(b, c, d, a)) + (lifted_minor(c, d, a, b) - lifted_minor(d, a, b, c));
+}
+
+// -1, 0 or 1. exact: gives the same in exact numbers.
+template <class F>
+int sign(const Rounded &quick, double bound, F exact) {
+    if (std::fabs(quick.value) > bound * quick.size) return quick.value > 0 ? 1 : -1;
+    const Exact slow = exact();
+    return slow.parts.empty() || slow.parts.back() == 0 ? 0 : slow.parts.back() > 0 ? 1 : -1;
 }
 
 int Triangulation::orient(int32_t a, int32_t b, int32_t c, int32_t d) const {
-    const int quick = orient_in<double>(a, b, c, d, ORIENT_BOUND);
-    return quick ? quick : orient_in<long double>(a, b, c, d, ORIENT_BOUND / LONG_GAIN);
-}
-
-// 1 if p is in the circumsphere.
-template <class R>
-int Triangulation::sphere_in(const std::array<int32_t, 4> &corners, int32_t p, R bound) const {
-    R rows[4][3], value = 0, error = 0;
-    for (int k = 0; k < 4; ++k) row(corners[k], p, rows[k]);
-    for (int k = 0; k < 4; ++k) {
-        const R(&own)[3] = rows[k];
-        const R square = own[0] * own[0] + own[1] * own[1] + own[2] * own[2];
-        R magnitude;
-        const R minor = determinant(rows[(k + 1) & 3], rows[(k + 2) & 3], rows[(k + 3) & 3], magnitude);
-        value += k & 1 ? -square * minor : square * minor;
-        error += square * magnitude;
-    }
-    return sign(value, bound * error);
+    return sign(volume<Rounded>(a, b, c, d), ORIENT_BOUND, [&] { return volume<Exact>(a, b, c, d); });
 }
 
 // The orientation of a tetrahedron with a point in place of one corner.
@@ -124,19 +179,12 @@ bool Triangulation::conflicts(int32_t t, int32_t p) const {
         const int ghost = tet.corner(GHOST), side = orient_with(tet, ghost, p);
         return side ? side > 0 : conflicts(tet.neighbours[ghost], p);
     }
-    const int quick = sphere_in<double>(tet.vertices, p, SPHERE_BOUND);
-    return (quick ? quick : sphere_in<long double>(tet.vertices, p, SPHERE_BOUND / LONG_GAIN)) > 0;
+    return sign(depth<Rounded>(tet.vertices, p), SPHERE_BOUND, [&] { return depth<Exact>(tet.vertices, p); }) > 0;
 }
 
 // Rounds of ever more points, each along a Z-curve.
 std::vector<int32_t> Triangulation::order() const {
-    const int64_t count = points_.shape[0];
-    double low[3], scale = 0;
-    for (int k = 0; k < 3; ++k) {
-        double high = low[k] = points_(0, k);
-        for (int64_t i = 1; i < count; ++i) low[k] = std::min(low[k], points_(i, k)), high = std::max(high, points_(i, k));
-        scale = std::max(scale, high - low[k]);
-    }
+    const int64_t count = int64_t(coordinates_.size() / 3);
     const auto spread = [](uint64_t x) {  // two zeros after every bit of 21
         x = (x | x << 32) & 0x1f00000000ffffull;
         x = (x | x << 16) & 0x1f0000ff0000ffull;
@@ -148,8 +196,7 @@ std::vector<int32_t> Triangulation::order() const {
     uint64_t state = 1;
     for (int64_t i = 0; i < count; ++i) {
         uint64_t code = 0;
-        for (int k = 0; k < 3; ++k)
-            code |= spread(uint64_t((points_(i, k) - low[k]) / (scale > 0 ? scale : 1) * 2097151)) << k;
+        for (int k = 0; k < 3; ++k) code |= spread(uint64_t(at(int32_t(i), k) / WHOLE * 2097151)) << k;
         keyed[i] = {code, int32_t(i)};
     }
     for (int64_t i = count - 1; i > 0; --i) {
@@ -173,18 +220,17 @@ bool Triangulation::begin(std::vector<int32_t> &order) {
         return found;
     };
     const int32_t a = order[0];
-    double u[3], v[3], w[3], magnitude;
-    const int32_t b = best([&](int32_t p) { return row(p, a, u), u[0] * u[0] + u[1] * u[1] + u[2] * u[2]; });
+    using Vector = std::array<double, 3>;
+    const auto square = [](const Vector &v) { return v[0] * v[0] + v[1] * v[1] + v[2] * v[2]; };
+    const int32_t b = best([&](int32_t p) { return square(from<double>(a, p)); });
     if (b == NONE) return false;
-    row(b, a, u);
+    const Vector u = from<double>(a, b);
     const int32_t c = best([&](int32_t p) {
-        row(p, a, v);
-        const double n[3] = {u[1] * v[2] - u[2] * v[1], u[2] * v[0] - u[0] * v[2], u[0] * v[1] - u[1] * v[0]};
-        return n[0] * n[0] + n[1] * n[1] + n[2] * n[2];
+        const Vector v = from<double>(a, p);
+        return square({u[1] * v[2] - u[2] * v[1], u[2] * v[0] - u[0] * v[2], u[0] * v[1] - u[1] * v[0]});
     });
     if (c == NONE) return false;
-    row(c, a, v);
-    const int32_t d = best([&](int32_t p) { return row(p, a, w), std::fabs(determinant(u, v, w, magnitude)); });
+    const int32_t d = best([&](int32_t p) { return std::fabs(volume<double>(a, b, c, p)); });
     if (d == NONE || !orient(a, b, c, d)) return false;
     const bool left = orient(a, b, c, d) > 0;
     tets_.push_back({{a, left ? b : c, left ? c : b, d}, {1, 2, 3, 4}});
