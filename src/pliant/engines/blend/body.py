@@ -449,9 +449,13 @@ def log_growth(before: Floats, after: Floats, edges: Ints) -> Floats:
 
 def common_rotation(q: Floats) -> Floats:
     """(..., 4) the geometric median of quaternions (..., n, 4), which is robust to outliers."""
-    sample, columns = q[..., :: max(1, q.shape[-2] // 400), :], np.swapaxes(q, -1, -2)
-    apart = np.arccos(np.clip(np.abs(sample @ columns), 0, 1)).sum(axis=-1)
-    median = np.take_along_axis(sample, np.argmin(apart, axis=-1)[..., None, None], axis=-2)[..., 0, :]
+    columns = np.swapaxes(q, -1, -2)
+    if q.shape[-2] > 4000:
+        median = common_rotation(q[..., ::8, :])
+    else:
+        sample = q[..., :: max(1, q.shape[-2] // 400), :]
+        apart = np.arccos(np.clip(np.abs(sample @ columns), 0, 1)).sum(axis=-1)
+        median = np.take_along_axis(sample, np.argmin(apart, axis=-1)[..., None, None], axis=-2)[..., 0, :]
     for _ in range(MOST_MEDIAN_STEPS):  # Weiszfeld's iteration: means weighted by the inverse distance
         before = median
         angle = np.arccos(np.clip(np.abs(q @ median[..., None])[..., 0], 0, 1))

@@ -144,17 +144,16 @@ def _without_torn(filling: Interior, mesh: Mesh, shapes: Floats) -> Interior:
     An edge between two vertices of the surface is torn if it stretches `TEARING_STRETCH` times as much as the surface.
     """
     tets, count = filling.tets, len(mesh.points)
-    ends = np.sort(np.concatenate([tets[:, [a, b]] for a in range(4) for b in range(a + 1, 4)]), axis=1)
-    pairs, number = np.unique(ends[:, 0] * (count + len(filling.points)) + ends[:, 1], return_inverse=True)
-    pairs = np.stack(np.divmod(pairs, count + len(filling.points)), axis=1)
-    known = (pairs < count).all(axis=1)
-    torn = np.zeros(len(pairs), dtype=bool)
+    ends = np.concatenate([tets[:, [a, b]] for a in range(4) for b in range(a + 1, 4)])
+    known = np.flatnonzero((ends < count).all(axis=1))
+    pairs = ends[known]
+    torn = np.zeros(len(ends), dtype=bool)
     for shape in shapes:
         surface = np.zeros(count)
         np.maximum.at(surface, mesh.edges.ravel(), np.repeat(_stretch(mesh, shape, mesh.edges), 2))
-        usual = np.maximum(surface[pairs[known]].max(axis=1), 1.0)
-        torn[known] |= _stretch(mesh, shape, pairs[known]) > TEARING_STRETCH * usual
-    return _used_part(mesh.points, filling.points, tets[~torn[number].reshape(6, -1).any(axis=0)], filling.method)
+        usual = np.maximum(surface[pairs].max(axis=1), 1.0)
+        torn[known] |= _stretch(mesh, shape, pairs) > TEARING_STRETCH * usual
+    return _used_part(mesh.points, filling.points, tets[~torn.reshape(6, -1).any(axis=0)], filling.method)
 
 
 def _stretch(mesh: Mesh, shape: Floats, pairs: Ints) -> Floats:
