@@ -200,10 +200,10 @@ main(["info", "a.obj"])
 
 
 def test_long_work_says_in_a_pipe_that_it_goes_on(capsys, monkeypatch):
-    monkeypatch.setattr("pliant.core.progress.FIRST_LINE", 0.02)
+    monkeypatch.setattr("pliant.core.progress.FIRST_LINE", 0.05)
     with progress("solving") as show:
         show(3, 10)
-        time.sleep(0.2)
+        time.sleep(0.5)
     lines = capsys.readouterr().err.splitlines()
     assert lines[0] == "solving: 3 of 10, 0 s"
     assert 2 <= len(lines) <= 5  # ever more rarely

@@ -6,10 +6,11 @@
 // the order of a Z-curve (Amenta et al. 2003), so that a walk from the last tetrahedron made is short.
 //
 // Coordinates are whole numbers, so that their differences are exact. Signs of determinants are those of double precision
-// where its error bound allows, else of exact sums of doubles (Shewchuk 1997). Where one is zero, points are not in
-// general position, and the caller takes another method.
+// where its error bound allows, else of exact sums of doubles (Shewchuk 1997). A point on a sphere counts as outside; where
+// that leaves a flat tetrahedron, as of points that coincide, there is no result, and the caller takes another method.
 #include <algorithm>
 #include <array>
+#include <new>
 #include <vector>
 
 #include "kernel.h"
@@ -20,7 +21,9 @@ constexpr int32_t GHOST = -1, NONE = -1;
 constexpr double EPSILON = std::numeric_limits<double>::epsilon() / 2;
 constexpr double ORIENT_BOUND = 8 * EPSILON, SPHERE_BOUND = 17 * EPSILON;
 constexpr double WHOLE = double(1ll << 50);  // the largest coordinate
-constexpr int FIRST_ROUND = 1000;  // points
+constexpr double LARGEST = 1e100, SMALLEST = 1e-100;
+constexpr int64_t MOST_POINTS = 1 << 27;  // whose tetrahedra have numbers of 32 bits
+constexpr int FIRST_ROUND = 1000;         // points
 
 struct Tet {
     std::array<int32_t, 4> vertices;    // positively oriented
@@ -136,7 +139,7 @@ Triangulation::Triangulation(const In<double, 2> &points) : coordinates_(points.
             low[k] = std::min(low[k], points(i, k)), high = std::max(high, points(i, k));
         range = std::max(range, high - low[k]);
     }
-    const double scale = WHOLE / (range > 0 ? range : 1);
+    const double scale = WHOLE / (range > SMALLEST ? range : 1);
     for (int64_t i = 0; i < points.shape[0]; ++i)
         for (int k = 0; k < 3; ++k) coordinates_[3 * i + k] = std::round((points(i, k) - low[k]) * scale);
 }
@@ -372,10 +375,16 @@ int64_t Triangulation::write(const Out<int64_t, 2> &found) const {
 
 }  // namespace
 
-// The number of tetrahedra; -1 if the points are not in general position.
+// The number of tetrahedra; -1 if there is no result.
 static int64_t tetrahedra(In<double, 2> points, Out<int64_t, 2> found) {
-    if (points.shape[0] < 4) return -1;
-    Triangulation made(points);
-    return made.build() ? made.write(found) : -1;
+    if (points.shape[0] < 4 || points.shape[0] >= MOST_POINTS || points.shape[1] != 3) return -1;
+    for (int64_t i = 0; i < points.size(); ++i)
+        if (!(std::fabs(points.data[i]) < LARGEST)) return -1;
+    try {
+        Triangulation made(points);
+        return made.build() ? made.write(found) : -1;
+    } catch (const std::bad_alloc &) {
+        return -1;
+    }
 }
 EXPORT(delaunay, tetrahedra)

@@ -146,7 +146,7 @@ def _apart(surface: Floats, normals: Floats, size: Floats) -> Floats:
 
 
 def _delaunay(points: Floats) -> Ints:
-    """(t, 4) tetrahedra over the convex hull; none if the points are flat. Qhull is for those on common spheres."""
+    """(t, 4) tetrahedra over the convex hull; none if the points are flat. Qhull is for those that coincide."""
     from scipy.spatial import Delaunay, QhullError
 
     tets = delaunay(points)

@@ -418,9 +418,9 @@ class ElasticPanel(Panel):
 
     def _rotated(self, name: str, position: Floats, rotation: Floats, phase: Phase) -> None:
         """The handle at a joint is dragged, unless the bones are others by now."""
+        self._dragging = phase != "end" and not self.sketching.on
         if self.sketching.on or self.pose is None or name not in self.pose.skeleton.names:
             return
-        self._dragging = phase != "end"
         if phase == "start":
             self.desk.timeline.stop()
             self.frames.watched = False
