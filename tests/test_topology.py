@@ -159,6 +159,21 @@ def test_every_corner_of_a_convex_polygon_is_in_a_fan() -> None:
     assert slots.tolist() == [[0, k, k + 1] for k in range(1, 8)]
 
 
+@pytest.mark.parametrize("name", [name for name in LOOPS if name != "keyhole"])
+def test_the_cuts_of_a_mirrored_polygon_are_mirrored_wherever_it_starts(name: str) -> None:
+    rng = np.random.default_rng(len(name))
+    points, face = in_plane(LOOPS[name], AXES["slanted"]), rng.permutation(len(LOOPS[name]))
+    points[face] = points.copy()  # the loop goes over its vertices in any order
+    wanted = face[triangulate(points, Polygons.of([face]))[0]]
+    for start in range(len(face)):
+        other = np.roll(face[::-1], start)
+        found = other[triangulate(points * [-1, 1, 1], Polygons.of([other]))[0]]
+        np.testing.assert_array_equal(np.sort(found, axis=1), np.sort(wanted, axis=1))
+        shown = np.roll(face, start)
+        found = shown[triangulate(points, Polygons.of([shown]))[0]]
+        np.testing.assert_array_equal(found, wanted)
+
+
 def test_mixed_polygons_keep_their_owners_and_order() -> None:
     points = np.concatenate([in_plane(LOOPS["dart"], AXES["xy"]), in_plane(LOOPS["L"], AXES["xz"])])
     polygons = Polygons.of([[0, 1, 2, 3], [0, 1, 3], [4, 5, 6, 7, 8, 9], [2, 1, 0]])

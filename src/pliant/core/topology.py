@@ -121,8 +121,10 @@ def distinct(keys: Ints) -> Ints:
 def triangulate(points: Floats, polygons: Polygons) -> tuple[Ints, Ints]:
     """Cut every polygon into triangles: (m, 3) positions in ``polygons.corners``, and (m,) the polygon of each.
 
-    Convex polygons become fans. A concave quad is cut at its reflex corner, a larger concave polygon by clipping ears,
-    in little more than n log n time for n corners (see `pliant.core.topology`).
+    Convex polygons become fans around their vertex of the lowest number. A concave quad is cut at its reflex corner, a
+    larger concave polygon by clipping ears, in little more than n log n time for n corners (see
+    `pliant.core.topology`). The cuts do not depend on where a polygon starts and which way round it goes, so those of
+    a mirrored mesh are mirrored. Triangles stay as they are.
     """
     sizes, first = polygons.sizes, polygons.offsets[:-1]
     fans = np.repeat(first, sizes - 2)
@@ -132,7 +134,8 @@ def triangulate(points: Floats, polygons: Polygons) -> tuple[Ints, Ints]:
     large = sizes[owner] > 3
     if not large.any():
         return slots, owner
-    corner_points = points[polygons.corners]
+    order, backward = _lowest_first(polygons)
+    corner_points = points[polygons.corners[order]]
     with np.errstate(over="ignore", invalid="ignore"):
         edge1 = corner_points[slots[:, 1]] - corner_points[slots[:, 0]]
         edge2 = corner_points[slots[:, 2]] - corner_points[slots[:, 0]]
@@ -147,7 +150,27 @@ def triangulate(points: Floats, polygons: Polygons) -> tuple[Ints, Ints]:
     concave = concave[sizes[concave] > 4]
     if len(concave):
         clip_polygons(corner_points, polygons.offsets, concave, total, slots)
+    slots = order[slots]
+    reversed_rows = backward[owner]
+    slots[reversed_rows, 1:] = slots[reversed_rows, :0:-1]
     return slots, owner
+
+
+def _lowest_first(polygons: Polygons) -> tuple[Ints, NDArray[np.bool_]]:
+    """(c,) the corners of each polygon from its vertex of the lowest number towards the lower of its neighbours.
+
+    And (f,) whether that is backwards. Triangles are left as they are.
+    """
+    corners, sizes, first = polygons.corners, polygons.sizes, polygons.offsets[:-1]
+    owner, place = polygons.of_corner, np.arange(len(corners))
+    lowest = np.where(corners == np.minimum.reduceat(corners, first)[owner], place, len(corners))
+    start = np.where(sizes > 3, np.minimum.reduceat(lowest, first), first)
+    after, before = (first + (start - first + k) % sizes for k in (1, -1))
+    backward = (corners[before] < corners[after]) & (sizes > 3)
+    order = np.where(backward[owner], (start + first)[owner] - place, (start - first)[owner] + place)
+    order += np.where(order < first[owner], sizes[owner], 0)
+    order -= np.where(order >= (first + sizes)[owner], sizes[owner], 0)
+    return order, backward
 
 
 def unique_edges(polygons: Polygons) -> tuple[Ints, Ints]:
