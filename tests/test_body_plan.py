@@ -26,6 +26,7 @@ from pliant.geometry.body_plan.names import mirrored, part, side
 from pliant.geometry.body_plan.retargeted import Hints, onto_shape, onto_skeleton
 from pliant.geometry.body_plan.symmetry import mirror_planes, own_axes, surface_samples
 from pliant.geometry.retargeting import retargeted
+from pliant.geometry.shell import Target
 
 Y = np.array([0.0, 1.0, 0.0])
 
@@ -134,6 +135,23 @@ def test_own_axes_turn_and_mirror_along(degrees: float) -> None:
         there = moved(shape, R, 5.0)
         found = own_axes(there, R.T * [[1], [-1], [1]])
         np.testing.assert_allclose(found @ (there.points - 3.0).T / 5.0, axes @ shape.points.T, atol=1e-12)
+
+
+def test_quads_that_are_mirrored_are_seen_mirrored_wherever_they_start() -> None:
+    """What bodies and cages are found from; cuts by the order of corners moved a transfer by 3 % of the diagonal."""
+    shape, M = gallery.gingerbread(900).base, np.diag([-1.0, 1.0, 1.0])
+    starts = np.random.default_rng(0).integers(4, size=len(shape.polygons))
+    other = Mesh(shape.points @ M, [np.roll(face[::-1], k) for face, k in zip(shape.polygons, starts, strict=True)])
+    np.testing.assert_array_equal(surface_samples(other), surface_samples(shape) @ M)
+    one, two = (np.sort(Target.of(mesh).triangles, axis=1) for mesh in (shape, other))
+    np.testing.assert_array_equal(one, two)
+
+
+def test_a_limb_that_is_called_a_tail_is_one_however_short() -> None:
+    bones = gallery.animal_gallop(4).skeleton
+    short = [0.2 if name.startswith("tail") else 1.0 for name in bones.names]
+    bones = Skeleton(bones.names, bones.parents, bones.offsets * np.array(short)[:, None])
+    assert "tail" in {limb.role for limb in skeleton_body(bones).anatomy.limbs}
 
 
 def test_vertex_groups_that_are_called_left_and_right_say_where_a_shape_faces() -> None:

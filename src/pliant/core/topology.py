@@ -121,10 +121,8 @@ def distinct(keys: Ints) -> Ints:
 def triangulate(points: Floats, polygons: Polygons) -> tuple[Ints, Ints]:
     """Cut every polygon into triangles: (m, 3) positions in ``polygons.corners``, and (m,) the polygon of each.
 
-    Convex polygons become fans around their vertex of the lowest number. A concave quad is cut at its reflex corner, a
-    larger concave polygon by clipping ears, in little more than n log n time for n corners (see
-    `pliant.core.topology`). The cuts do not depend on where a polygon starts and which way round it goes, so those of
-    a mirrored mesh are mirrored. Triangles stay as they are.
+    Convex polygons become fans. A concave quad is cut at its reflex corner, a larger concave polygon by clipping ears,
+    in little more than n log n time for n corners (see `pliant.core.topology`).
     """
     sizes, first = polygons.sizes, polygons.offsets[:-1]
     fans = np.repeat(first, sizes - 2)
@@ -134,8 +132,7 @@ def triangulate(points: Floats, polygons: Polygons) -> tuple[Ints, Ints]:
     large = sizes[owner] > 3
     if not large.any():
         return slots, owner
-    order, backward = _lowest_first(polygons)
-    corner_points = points[polygons.corners[order]]
+    corner_points = points[polygons.corners]
     with np.errstate(over="ignore", invalid="ignore"):
         edge1 = corner_points[slots[:, 1]] - corner_points[slots[:, 0]]
         edge2 = corner_points[slots[:, 2]] - corner_points[slots[:, 0]]
@@ -150,27 +147,30 @@ def triangulate(points: Floats, polygons: Polygons) -> tuple[Ints, Ints]:
     concave = concave[sizes[concave] > 4]
     if len(concave):
         clip_polygons(corner_points, polygons.offsets, concave, total, slots)
-    slots = order[slots]
-    reversed_rows = backward[owner]
-    slots[reversed_rows, 1:] = slots[reversed_rows, :0:-1]
     return slots, owner
 
 
-def _lowest_first(polygons: Polygons) -> tuple[Ints, NDArray[np.bool_]]:
-    """(c,) the corners of each polygon from its vertex of the lowest number towards the lower of its neighbours.
+def even_triangles(points: Floats, polygons: Polygons) -> Ints:
+    """(m, 3) vertices of triangles whose cuts depend neither on where a polygon starts nor on which way round it goes.
 
-    And (f,) whether that is backwards. Triangles are left as they are.
+    So those of a mirrored mesh, whose faces are reversed, are mirrored: a polygon is cut from its vertex of the lowest
+    number towards the lower of its neighbours.
     """
     corners, sizes, first = polygons.corners, polygons.sizes, polygons.offsets[:-1]
+    if not len(sizes) or sizes.max() == 3:
+        return corners.reshape(-1, 3)
     owner, place = polygons.of_corner, np.arange(len(corners))
     lowest = np.where(corners == np.minimum.reduceat(corners, first)[owner], place, len(corners))
-    start = np.where(sizes > 3, np.minimum.reduceat(lowest, first), first)
-    after, before = (first + (start - first + k) % sizes for k in (1, -1))
-    backward = (corners[before] < corners[after]) & (sizes > 3)
+    start = np.minimum.reduceat(lowest, first)  # a polygon may have a vertex twice
+    after, before = (corners[first + (start - first + k) % sizes] for k in (1, -1))
+    backward = before < after
     order = np.where(backward[owner], (start + first)[owner] - place, (start - first)[owner] + place)
     order += np.where(order < first[owner], sizes[owner], 0)
     order -= np.where(order >= (first + sizes)[owner], sizes[owner], 0)
-    return order, backward
+    slots, polygon = triangulate(points, Polygons(locked(corners[order]), polygons.offsets))
+    triangles = corners[order[slots]]
+    triangles[backward[polygon]] = triangles[backward[polygon]][:, ::-1]
+    return triangles
 
 
 def unique_edges(polygons: Polygons) -> tuple[Ints, Ints]:
