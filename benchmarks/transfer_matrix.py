@@ -10,8 +10,8 @@ or fly, are sensible pairs); the angle between corresponding pieces of legs and 
 pieces and frames; the phase by which legs swing later than the source's; how far planted feet slide over how far the
 source's do, both over the body's height; how deep something is below the floor, over the height; the least volume over
 the rest's; the largest stretch of an edge; whether the target faces where it does; seconds; what the result itself
-warns of. A pair that is not good, or should have been refused, has failed in silence where it warns of nothing. Bodies
-and cages are found once a shape.
+cannot vouch for. A pair that is not good, or should have been refused, has failed in silence where that is nothing.
+Bodies and cages are found once a shape.
 """
 
 from __future__ import annotations
@@ -34,7 +34,6 @@ from pliant.app.scene.media import part_of, shape_in
 from pliant.core import rotations
 from pliant.core.errors import InputError
 from pliant.core.topology import Floats
-from pliant.engines.transfer.app.result import TransferRun
 from pliant.engines.transfer.automatic import cage_axes
 from pliant.gallery.primitives import box_mesh
 from pliant.geometry.body_plan import names
@@ -240,7 +239,7 @@ class Score:
     faces: bool = True
     seconds: float = 0.0
     warned: tuple[str, ...] = ()
-    """Names of what the result itself warns of"""
+    """Names of what the result itself cannot vouch for, with exit code 1"""
 
 
 def score(source: str, target: str, folder: Path | None = None) -> Score:
@@ -273,7 +272,7 @@ def score(source: str, target: str, folder: Path | None = None) -> Score:
         stretch(body, moved.clip),
         faces,
         taken,
-        tuple(dict.fromkeys(sentence.partition(":")[0] for sentence in TransferRun(moved).warnings)),
+        tuple(dict.fromkeys(sentence.partition(":")[0] for sentence in moved.judgement.problems)),
     )
 
 

@@ -617,7 +617,7 @@ def test_thick_limbs_are_kept_off_each_other_and_slender_ones_stay(
     bones = np.flatnonzero(tree.parents >= 0)
     middle = (tree.locations[bones] + tree.locations[tree.parents[bones]]) / 2
 
-    def around(width: float) -> np.ndarray:
+    def around(width: float | np.ndarray) -> np.ndarray:
         return np.concatenate([middle + width * body.size * side for side in (*np.eye(3), *-np.eye(3))])
 
     beside = around(0.12)
@@ -629,8 +629,12 @@ def test_thick_limbs_are_kept_off_each_other_and_slender_ones_stay(
     other = with_clearance(Follower.of(source, body, swapped), swapped, beside)
     for k, angle in other.splay.items():
         assert angle == pytest.approx(thick.splay[len(match.pairs) - 1 - k], abs=1e-3)
-    legs = [k for k, (_, limb) in enumerate(match.pairs) if limb.role == "leg"]
+    legs, arms = ([k for k, (_, limb) in enumerate(match.pairs) if limb.role == role] for role in ("leg", "arm"))
     assert not any(thin.splay.values())
+    assert len(body.anatomy.spine) == 1  # the trunk is between hips and shoulders all the same
+    hips = np.isin(bones, [follower.pairs[k][1].nodes[0] for k in legs])
+    stout = with_clearance(follower, match, around(np.where(hips, 0.12, 0.03)[:, None]))
+    assert all(match.pairs[k][1].side * stout.splay[k] > np.radians(1) for k in arms)
     for k in legs:
         side = match.pairs[k][1].side
         assert side * thick.splay[k] > 0
