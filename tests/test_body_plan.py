@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -303,6 +304,10 @@ def test_limbs_of_other_lengths_are_no_pair_of_legs(walk: Motion, bodies: dict[s
         check_match(match_limbs(source, target), source, target)
     with pytest.raises(InputError, match=r"if they are legs; map them \(source"):
         check_match(match_limbs(source, target), source, target, "map them")
+    (spelled,) = re.findall('give --map, such as "(.*)" if that is right', "; ".join(match_limbs(source, target).doubts))
+    told = match_limbs(source, target, spelled)
+    check_match(told, source, target)
+    assert told.pairs == match_limbs(source, target).pairs
 
 
 def results(source, target: Shape, **options) -> np.ndarray:
