@@ -18,7 +18,7 @@ from pliant.geometry.body_plan.bodies import OrientedBody, shape_body, skeleton_
 from pliant.geometry.body_plan.clearance import with_clearance
 from pliant.geometry.body_plan.contacts import find_contacts, runs
 from pliant.geometry.body_plan.following import Follower, forward, standing_height
-from pliant.geometry.body_plan.grounding import fabrik
+from pliant.geometry.body_plan.grounding import fabrik, grounded
 from pliant.geometry.body_plan.guides import chain_of
 from pliant.geometry.body_plan.joints import body_skeleton, bone_count, divided, jointed
 from pliant.geometry.body_plan.matching import check_match, match_limbs
@@ -304,7 +304,8 @@ def test_limbs_of_other_lengths_are_no_pair_of_legs(walk: Motion, bodies: dict[s
         check_match(match_limbs(source, target), source, target)
     with pytest.raises(InputError, match=r"if they are legs; map them \(source"):
         check_match(match_limbs(source, target), source, target, "map them")
-    (spelled,) = re.findall('give --map, such as "(.*)" if that is right', "; ".join(match_limbs(source, target).doubts))
+    doubts = "; ".join(match_limbs(source, target).doubts)
+    (spelled,) = re.findall('give --map, such as "(.*)" if that is right', doubts)
     told = match_limbs(source, target, spelled)
     check_match(told, source, target)
     assert told.pairs == match_limbs(source, target).pairs
@@ -535,6 +536,24 @@ def test_planted_feet_stay_and_nothing_sinks(stride: Motion) -> None:
     assert planted > 10
     assert max(slides) < 0.01
     assert (positions @ Y).min() > found.target.ground - 0.005 * height
+
+
+def test_feet_of_stumps_stay_where_they_stand(stride: Motion) -> None:
+    """Legs without knees reach one place alone: the body goes along."""
+    names = ("hips", "chest", "head", "leg.L", "foot.L", "leg.R", "foot.R", "arm.L", "hand.L", "arm.R", "hand.R")
+    offsets = [[0, 0.3, 0], [0, 0.3, 0], [0, 0.3, 0], [0.1, 0, 0], [0, -0.3, 0], [-0.1, 0, 0], [0, -0.3, 0]]
+    offsets += [[0.15, 0, 0], [0.2, 0, 0], [-0.15, 0, 0], [-0.2, 0, 0]]
+    stumps = Skeleton(names, [-1, 0, 1, 0, 3, 0, 5, 1, 7, 1, 9], np.array(offsets))
+    found = onto_skeleton(moving_skeleton(stride), stumps, None, Hints())
+    grounded_motion = grounded(found.follower)
+    slides = []
+    for mine, theirs in found.follower.legs:
+        assert (len(theirs.nodes), theirs.end) == (2, 1)
+        for first, last in runs(found.contacts.planted[mine.end_node] & found.contacts.planted[mine.nodes[-1]]):
+            path = grounded_motion.positions[first : last + 1, theirs.end_node]
+            slides.append(np.linalg.norm(np.ptp(path[:, [0, 2]], axis=0)) / 0.9)
+    assert len(slides) > 1
+    assert max(slides) < 0.01
 
 
 def test_feet_that_stand_are_low(stride: Motion) -> None:

@@ -264,7 +264,7 @@ class Mesh(Convertible, Value):
 
     @cached_property
     def even_triangles(self) -> Ints:
-        """(m, 3) of the polygons, mirrored where the mesh is: `triangles` follow the file's order of corners instead."""
+        """(m, 3) of the polygons, mirrored where the mesh is; `triangles` follow the file's order of corners."""
         return locked(even_triangles(self.points, self.polygons))
 
     @cached_property

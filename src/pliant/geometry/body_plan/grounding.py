@@ -108,7 +108,12 @@ def grounded(follower: Follower, skin: RigidSkin | None = None) -> GroundedMotio
 
 
 def _sway(
-    limbs: Sequence[_Limb], goals: Sequence[Floats], contacts: Contacts, positions: Floats, target: OrientedBody, fps: float
+    limbs: Sequence[_Limb],
+    goals: Sequence[Floats],
+    contacts: Contacts,
+    positions: Floats,
+    target: OrientedBody,
+    fps: float,
 ) -> Floats:
     """(frames, 1, 3) by how much the body goes along so that feet stand where their legs, or stumps, do not reach."""
     up, pins = target.frame[1], []
@@ -220,16 +225,16 @@ class _Limb:
     ) -> list[tuple[Ints, Floats, Floats]]:
         """Frames of contacts, the horizontal corrections that keep them in place, and what these count for.
 
-        Of an ankle and toes that both stand while the foot turns, the one about which the source's turns counts most.
+        Of an ankle and toes that both stand while the foot turns, the one about which the source's turns counts most. A
+        leg without a foot stands on its tip as long as either does.
         """
-        pins, target = [], follower.target
-        up = target.frame[1]
-        ankle, tip = (self.source.end_node, self.chain.end_node), (self.source.nodes[-1], self.chain.nodes[-1])
-        for node, other in (ankle, tip) if self.chain.end < 1 else (tip,):  # without a foot, it stands as long as both
-            stands = contacts.planted[node] if self.chain.end < 1 else self.planted(contacts)
+        pins, target, has_foot = [], follower.target, self.chain.end < 1
+        up, ankle = target.frame[1], self.chain.end_node
+        ends = ((self.source.end_node, ankle), (self.source.nodes[-1], self.chain.nodes[-1]))
+        for node, other in ends if has_foot else ends[1:]:
+            stands = contacts.planted[node] if has_foot else self.planted(contacts)
             point = target.tree.locations[other]
-            point = point - (point @ up - target.ground) * up if self.chain.role == "leg" and self.chain.end < 1 else point
-            ankle = self.chain.end_node
+            point = point - (point @ up - target.ground) * up if self.chain.role == "leg" and has_foot else point
             path = positions[:, ankle] + rotations.rotate(rotated[:, ankle], point - target.tree.locations[ankle])
             path = path - (path @ up)[:, None] * up
             for first, last in runs(stands):
