@@ -7,13 +7,13 @@ on the moved target are
 - *stretch*: the factor by which edges are longer or shorter than at rest, exceeded by 5 % of their length, or by 10 %
   of a limb's;
 - *crossings*: the share of the surface that runs through its own connected part, and did not at rest;
-- *penetration*: the share of a limb's surface that is inside the body, and was not at rest;
+- *penetration*: the share of the outer third of a leg or an arm that is inside the others, and was not at rest;
 - *limbs*: the angles between the target's limbs and those of the source that they follow (`recognition`);
 - *feet*: the angle by which they tip, against rest, while the source's stand on the ground;
 - *motion*: articulation of the target over that of the source (`recognition`).
 
-Limbs and feet are judged in the median of the frames, and in the worst one; penetration in the median alone, for arms
-brush past the trunk in many good motions. What a source does itself (a mesh sequence
+Limbs and feet are judged in the median of the frames, and in the worst one; penetration in the median alone, for legs
+brush past each other in many good motions. What a source does itself (a mesh sequence
 that is stretched or squeezed) counts for its target, too.
 """
 
@@ -24,6 +24,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pliant.core.clips import Animation
 from pliant.core.shapes import Mesh
@@ -39,14 +40,11 @@ from pliant.geometry.spatial import SurfaceTree
 VOLUME_RANGE = (0.8, 1.25)
 MOST_STRETCH, STRETCHED_SHARE, STRETCHED_LIMB_SHARE = 1.8, 0.05, 0.1
 MOST_CROSSING = 0.15
-MOST_PENETRATION = 0.15
-"""Of a limb's surface, in the median of the frames."""
-LIMB_BASE = 0.3
-"""Share of a limb's length at its base that is in the trunk, or folds where it meets it."""
+MOST_PENETRATION, INNER_SHARE = 0.08, 0.65
+"""Of the surface of a limb's outer part, in the median of the frames; and where that begins, over the limb's length:
+thighs of stout bodies run into each other unseen, feet do not."""
 LIMB_SAMPLES, LIMB_TRIANGLES = 21, 400
 """Points along a limb to which its surface is nearest, and triangles of it that are looked at."""
-OUTSIDE = 2e-3
-"""Distance from the surface, over the diagonal, at which it is seen on which side of it the inside is."""
 MOST_ANGLE, MOST_LIMB_ANGLE = 20.0, 30.0
 """Degrees, in the median of all pieces of limbs, and of one limb's."""
 MOST_FOOT_SLOPE = 15.0
@@ -209,52 +207,41 @@ def _some_frames(clip: Animation) -> Ints:
 
 
 def limb_penetration(clip: Animation, body: OrientedBody) -> dict[str, float]:
-    """By leg and arm, the share of its surface that is inside the body, and was not at rest; in the median of frames.
+    """By leg and arm, the share of its outer part that is inside others, and was not at rest; in the median of frames.
 
-    A piece of surface is inside where the winding number beside it, on the side that is outside at rest, is above one
-    half.
+    Inside is where the winding number of the others' surface is above one half.
     """
     shape = clip.shape
     assert isinstance(shape, Mesh)
     weld = shape.welded()
-    mesh, tree, reach = weld.mesh, SurfaceTree(weld.mesh), OUTSIDE * shape.diagonal
-    chosen = {
-        body.anatomy.named(limb): own[np.unique(np.linspace(0, len(own) - 1, LIMB_TRIANGLES).astype(int))]
-        for limb, own in _limb_triangles(mesh, body)
-        if limb.role in ("leg", "arm") and len(own)
-    }
-    if not chosen:
-        return {}
-    rows = np.concatenate(list(chosen.values()))
-    beside = np.array([_beside(tree, mesh.triangles[rows], sign * reach) for sign in (1, -1)])
-    side, seen = np.where(beside[0] <= beside[1], reach, -reach), beside.min(axis=0) < 0.5
-    area = quality.measures.triangle_areas(mesh)(mesh.points)[rows] * seen
-    inside = np.array(
-        [_beside(tree.moved(clip.points[k][weld.kept]), mesh.triangles[rows], side) > 0.5 for k in _some_frames(clip)]
-    )
-    starts = np.cumsum([0, *map(len, chosen.values())])[:-1]
-    whole = np.maximum(np.add.reduceat(area, starts), 1e-300)
-    shares = np.median(np.add.reduceat(inside * area, starts, axis=1) / whole, axis=0)
-    return dict(zip(chosen, shares.tolist(), strict=True))
+    mesh, found = weld.mesh, {}
+    area = quality.measures.triangle_areas(mesh)(mesh.points)
+    limbs = [(limb, own) for limb, own in _limb_triangles(mesh, body) if limb.role in ("leg", "arm") and len(own)]
+    for limb, own in limbs:
+        others = [rows for other, rows in limbs if other is not limb]
+        if others:
+            tree = SurfaceTree(mesh.points, mesh.triangles[np.concatenate(others)])
+            some = own[np.unique(np.linspace(0, len(own) - 1, LIMB_TRIANGLES).astype(int))]
+            weights = area[some] * ~_inside(tree, mesh.triangles[some])
+            inside = [_inside(tree.moved(clip.points[k][weld.kept]), mesh.triangles[some]) for k in _some_frames(clip)]
+            found[body.anatomy.named(limb)] = float(np.median(inside @ weights) / max(float(area[some].sum()), 1e-300))
+    return found
 
 
-def _beside(tree: SurfaceTree, triangles: Ints, away: float | Floats) -> Floats:
-    """(m,) winding numbers, without their sign, at a distance from the middles of triangles (m, 3), along normals."""
-    corners = tree.points[triangles]
-    normal = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
-    normal /= np.maximum(np.linalg.norm(normal, axis=1, keepdims=True), 1e-300)
-    return np.abs(tree.winding(corners.mean(axis=1) + np.multiply(away, normal.T).T))
+def _inside(tree: SurfaceTree, triangles: Ints) -> NDArray[np.bool_]:
+    """(m,) whether the middles of triangles (m, 3) of a tree's points are inside its surface, either way round."""
+    return np.asarray(np.abs(tree.winding(tree.points[triangles].mean(axis=1))) > 0.5)
 
 
 def _limb_triangles(mesh: Mesh, body: OrientedBody) -> list[tuple[Limb, Ints]]:
-    """Of each limb, the triangles that are nearest to it beyond its base."""
+    """Of each limb, the triangles that are nearest to its outer part."""
     from scipy.spatial import cKDTree
 
     limbs, along = body.anatomy.limbs, np.linspace(0, 1, LIMB_SAMPLES)
     points = [[limb.at(share * limb.length) for share in along] for limb in limbs]
     at = np.concatenate([*points, body.tree.locations[list(body.anatomy.spine)]])
     owner = np.full(len(at), -1)
-    owner[: len(limbs) * LIMB_SAMPLES] = np.where(along < LIMB_BASE, -1, np.arange(len(limbs))[:, None]).ravel()
+    owner[: len(limbs) * LIMB_SAMPLES] = np.where(along < INNER_SHARE, -1, np.arange(len(limbs))[:, None]).ravel()
     of = owner[cKDTree(at).query(mesh.points[mesh.triangles].mean(axis=1))[1]]
     return [(limb, np.flatnonzero(of == k)) for k, limb in enumerate(limbs)]
 
@@ -322,7 +309,9 @@ def _problems(found: Judgement, source: Animation | None) -> list[str]:
     within = {name: share for name, share in found.penetration.items() if share > MOST_PENETRATION}
     if within:
         listed = ", ".join(f"{name} {100 * share:.0f} %" for name, share in within.items())
-        sentences.append(f"penetration: so much of a limb's surface is inside the body in the median ({listed}).")
+        sentences.append(
+            f"penetration: so much of the outer third of a limb is inside others in the median ({listed})."
+        )
     sentences += _limb_problems(found)
     if found.motion is not None and found.motion < LEAST_MOTION:
         sentences.append(f"motion: only {100 * found.motion:.0f} % of the source's movement is seen on the target.")
