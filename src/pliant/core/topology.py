@@ -159,12 +159,12 @@ def even_triangles(points: Floats, polygons: Polygons) -> Ints:
     corners, sizes, first = polygons.corners, polygons.sizes, polygons.offsets[:-1]
     if not len(sizes) or sizes.max() == 3:
         return corners.reshape(-1, 3)
-    owner, place = polygons.of_corner, np.arange(len(corners))
-    lowest = np.where(corners == np.minimum.reduceat(corners, first)[owner], place, len(corners))
+    owner, corner = polygons.of_corner, np.arange(len(corners))
+    lowest = np.where(corners == np.minimum.reduceat(corners, first)[owner], corner, len(corners))
     start = np.minimum.reduceat(lowest, first)  # a polygon may have a vertex twice
     after, before = (corners[first + (start - first + k) % sizes] for k in (1, -1))
     backward = before < after
-    order = np.where(backward[owner], (start + first)[owner] - place, (start - first)[owner] + place)
+    order = np.where(backward[owner], (start + first)[owner] - corner, (start - first)[owner] + corner)
     order += np.where(order < first[owner], sizes[owner], 0)
     order -= np.where(order >= (first + sizes)[owner], sizes[owner], 0)
     slots, polygon = triangulate(points, Polygons(locked(corners[order]), polygons.offsets))

@@ -43,7 +43,7 @@ MOST_CROSSING = 0.15
 MOST_PENETRATION, INNER_SHARE = 0.08, 0.65
 """Of the surface of a limb's outer part, in the median of the frames; and where that begins, over the limb's length:
 thighs of stout bodies run into each other unseen, feet do not."""
-LIMB_SAMPLES, LIMB_TRIANGLES = 21, 400
+CURVE_POINTS, CURVE_TRIANGLES = 21, 400
 """Points along a limb to which its surface is nearest, and triangles of it that are looked at."""
 MOST_ANGLE, MOST_LIMB_ANGLE = 20.0, 30.0
 """Degrees, in the median of all pieces of limbs, and of one limb's."""
@@ -221,7 +221,7 @@ def limb_penetration(clip: Animation, body: OrientedBody) -> dict[str, float]:
         others = [rows for other, rows in limbs if other is not limb]
         if others:
             tree = SurfaceTree(mesh.points, mesh.triangles[np.concatenate(others)])
-            some = own[np.unique(np.linspace(0, len(own) - 1, LIMB_TRIANGLES).astype(int))]
+            some = own[np.unique(np.linspace(0, len(own) - 1, CURVE_TRIANGLES).astype(int))]
             weights = area[some] * ~_inside(tree, mesh.triangles[some])
             inside = [_inside(tree.moved(clip.points[k][weld.kept]), mesh.triangles[some]) for k in _some_frames(clip)]
             found[body.anatomy.named(limb)] = float(np.median(inside @ weights) / max(float(area[some].sum()), 1e-300))
@@ -237,11 +237,11 @@ def _limb_triangles(mesh: Mesh, body: OrientedBody) -> list[tuple[Limb, Ints]]:
     """Of each limb, the triangles that are nearest to its outer part."""
     from scipy.spatial import cKDTree
 
-    limbs, along = body.anatomy.limbs, np.linspace(0, 1, LIMB_SAMPLES)
+    limbs, along = body.anatomy.limbs, np.linspace(0, 1, CURVE_POINTS)
     points = [[limb.at(share * limb.length) for share in along] for limb in limbs]
     at = np.concatenate([*points, body.tree.locations[list(body.anatomy.spine)]])
     owner = np.full(len(at), -1)
-    owner[: len(limbs) * LIMB_SAMPLES] = np.where(along < INNER_SHARE, -1, np.arange(len(limbs))[:, None]).ravel()
+    owner[: len(limbs) * CURVE_POINTS] = np.where(along < INNER_SHARE, -1, np.arange(len(limbs))[:, None]).ravel()
     of = owner[cKDTree(at).query(mesh.points[mesh.triangles].mean(axis=1))[1]]
     return [(limb, np.flatnonzero(of == k)) for k, limb in enumerate(limbs)]
 
