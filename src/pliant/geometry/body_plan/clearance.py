@@ -21,7 +21,7 @@ from pliant.geometry.body_plan.following import Follower, forward
 from pliant.geometry.body_plan.matching import LimbMatch
 from pliant.geometry.segments import nearest_segment
 
-ANGLES = np.radians(np.arange(0, 13, 4))
+ANGLES = np.radians(np.arange(0, 11, 5))
 """That are tried first; the least is looked for between the neighbours of the best."""
 ANGLE_TOLERANCE = 1e-4
 """Of that, in radians."""
