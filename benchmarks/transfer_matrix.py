@@ -9,8 +9,9 @@ For each pair: whether it was done or refused ("!" where that is not what should
 or fly, are sensible pairs); the angle between corresponding pieces of legs and arms, in the median and at 90 % of
 pieces and frames; the phase by which legs swing later than the source's; how far planted feet slide over how far the
 source's do, both over the body's height; how deep something is below the floor, over the height; the least volume over
-the rest's; the largest stretch of an edge; whether the target faces where it does; seconds. Bodies and cages are found
-once a shape.
+the rest's; the largest stretch of an edge; whether the target faces where it does; seconds; what the result itself
+cannot vouch for. A pair that is not good, or should have been refused, has failed in silence where that is nothing.
+Bodies and cages are found once a shape.
 """
 
 from __future__ import annotations
@@ -237,6 +238,8 @@ class Score:
     stretch: float = np.nan
     faces: bool = True
     seconds: float = 0.0
+    warned: tuple[str, ...] = ()
+    """Names of what the result itself cannot vouch for, with exit code 1"""
 
 
 def score(source: str, target: str, folder: Path | None = None) -> Score:
@@ -269,6 +272,7 @@ def score(source: str, target: str, folder: Path | None = None) -> Score:
         stretch(body, moved.clip),
         faces,
         taken,
+        tuple(dict.fromkeys(sentence.partition(":")[0] for sentence in moved.judgement.problems)),
     )
 
 
@@ -406,7 +410,7 @@ def matrix(words: Sequence[str]) -> None:
         done = not found.refusal
         well = done and found.median < GOOD_ANGLE and found.faces
         good, all_sensible = good + (expected and well), all_sensible + expected
-        silent += done and (not expected or not well)
+        silent += done and not found.warned and (not expected or not well)
         slides += [found.slide] if done and expected else []
         sunk += [found.below] if done and expected else []
         outcome = ("done" if done else "refused") + ("" if done == expected else " !")
@@ -415,7 +419,7 @@ def matrix(words: Sequence[str]) -> None:
                 f"{name:16} {other:13} {outcome:9} {found.median:5.1f}° {found.most:5.1f}° {found.phase:5.1f}° "
                 f"{found.slide:6.2f} {100 * found.below:5.1f}% {found.volume:7.2f} {found.stretch:8.2f} "
                 f"{'yes' if found.faces else 'NO':>5} {found.seconds:6.1f}"
-                + (f"  {found.refusal[:110]}" if found.refusal else ""),
+                + f"  {found.refusal[:110] or ', '.join(found.warned)}".rstrip(),
                 flush=True,
             )
     print(f"{good} of {all_sensible} sensible pairs below {GOOD_ANGLE:g}° and facing right; {silent} silent failures")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from pliant.geometry.body_plan.bodies import OrientedBody, shape_body, skeleton_
 from pliant.geometry.body_plan.clearance import with_clearance
 from pliant.geometry.body_plan.contacts import find_contacts, runs
 from pliant.geometry.body_plan.following import Follower, forward, standing_height
-from pliant.geometry.body_plan.grounding import fabrik
+from pliant.geometry.body_plan.grounding import fabrik, grounded
 from pliant.geometry.body_plan.guides import chain_of
 from pliant.geometry.body_plan.joints import body_skeleton, bone_count, divided, jointed
 from pliant.geometry.body_plan.matching import check_match, match_limbs
@@ -26,6 +27,7 @@ from pliant.geometry.body_plan.names import mirrored, part, side
 from pliant.geometry.body_plan.retargeted import Hints, onto_shape, onto_skeleton
 from pliant.geometry.body_plan.symmetry import mirror_planes, own_axes, surface_samples
 from pliant.geometry.retargeting import retargeted
+from pliant.geometry.shell import Target
 
 Y = np.array([0.0, 1.0, 0.0])
 
@@ -134,6 +136,23 @@ def test_own_axes_turn_and_mirror_along(degrees: float) -> None:
         there = moved(shape, R, 5.0)
         found = own_axes(there, R.T * [[1], [-1], [1]])
         np.testing.assert_allclose(found @ (there.points - 3.0).T / 5.0, axes @ shape.points.T, atol=1e-12)
+
+
+def test_quads_that_are_mirrored_are_seen_mirrored_wherever_they_start() -> None:
+    """What bodies and cages are found from; cuts by the order of corners moved a transfer by 3 % of the diagonal."""
+    shape, M = gallery.gingerbread(900).base, np.diag([-1.0, 1.0, 1.0])
+    starts = np.random.default_rng(0).integers(4, size=len(shape.polygons))
+    other = Mesh(shape.points @ M, [np.roll(face[::-1], k) for face, k in zip(shape.polygons, starts, strict=True)])
+    np.testing.assert_array_equal(surface_samples(other), surface_samples(shape) @ M)
+    one, two = (np.sort(Target.of(mesh).triangles, axis=1) for mesh in (shape, other))
+    np.testing.assert_array_equal(one, two)
+
+
+def test_a_limb_that_is_called_a_tail_is_one_however_short() -> None:
+    bones = gallery.animal_gallop(4).skeleton
+    short = [0.2 if name.startswith("tail") else 1.0 for name in bones.names]
+    bones = Skeleton(bones.names, bones.parents, bones.offsets * np.array(short)[:, None])
+    assert "tail" in {limb.role for limb in skeleton_body(bones).anatomy.limbs}
 
 
 def test_vertex_groups_that_are_called_left_and_right_say_where_a_shape_faces() -> None:
@@ -285,6 +304,11 @@ def test_limbs_of_other_lengths_are_no_pair_of_legs(walk: Motion, bodies: dict[s
         check_match(match_limbs(source, target), source, target)
     with pytest.raises(InputError, match=r"if they are legs; map them \(source"):
         check_match(match_limbs(source, target), source, target, "map them")
+    doubts = "; ".join(match_limbs(source, target).doubts)
+    (spelled,) = re.findall('give --map, such as "(.*)" if that is right', doubts)
+    told = match_limbs(source, target, spelled)
+    check_match(told, source, target)
+    assert told.pairs == match_limbs(source, target).pairs
 
 
 def results(source, target: Shape, **options) -> np.ndarray:
@@ -514,6 +538,24 @@ def test_planted_feet_stay_and_nothing_sinks(stride: Motion) -> None:
     assert (positions @ Y).min() > found.target.ground - 0.005 * height
 
 
+def test_feet_of_stumps_stay_where_they_stand(stride: Motion) -> None:
+    """Legs without knees reach one place alone: the body goes along."""
+    names = ("hips", "chest", "head", "leg.L", "foot.L", "leg.R", "foot.R", "arm.L", "hand.L", "arm.R", "hand.R")
+    offsets = [[0, 0.3, 0], [0, 0.3, 0], [0, 0.3, 0], [0.1, 0, 0], [0, -0.3, 0], [-0.1, 0, 0], [0, -0.3, 0]]
+    offsets += [[0.15, 0, 0], [0.2, 0, 0], [-0.15, 0, 0], [-0.2, 0, 0]]
+    stumps = Skeleton(names, [-1, 0, 1, 0, 3, 0, 5, 1, 7, 1, 9], np.array(offsets))
+    found = onto_skeleton(moving_skeleton(stride), stumps, None, Hints())
+    grounded_motion = grounded(found.follower)
+    slides = []
+    for mine, theirs in found.follower.legs:
+        assert (len(theirs.nodes), theirs.end) == (2, 1)
+        for first, last in runs(found.contacts.planted[mine.end_node] & found.contacts.planted[mine.nodes[-1]]):
+            path = grounded_motion.positions[first : last + 1, theirs.end_node]
+            slides.append(np.linalg.norm(np.ptp(path[:, [0, 2]], axis=0)) / 0.9)
+    assert len(slides) > 1
+    assert max(slides) < 0.01
+
+
 def test_feet_that_stand_are_low(stride: Motion) -> None:
     source = moving_skeleton(stride)
     chains = [chain_of(source.body, limb) for limb in source.body.anatomy.limbs]
@@ -599,7 +641,7 @@ def test_thick_limbs_are_kept_off_each_other_and_slender_ones_stay(
     bones = np.flatnonzero(tree.parents >= 0)
     middle = (tree.locations[bones] + tree.locations[tree.parents[bones]]) / 2
 
-    def around(width: float) -> np.ndarray:
+    def around(width: float | np.ndarray) -> np.ndarray:
         return np.concatenate([middle + width * body.size * side for side in (*np.eye(3), *-np.eye(3))])
 
     beside = around(0.12)
@@ -611,8 +653,12 @@ def test_thick_limbs_are_kept_off_each_other_and_slender_ones_stay(
     other = with_clearance(Follower.of(source, body, swapped), swapped, beside)
     for k, angle in other.splay.items():
         assert angle == pytest.approx(thick.splay[len(match.pairs) - 1 - k], abs=1e-3)
-    legs = [k for k, (_, limb) in enumerate(match.pairs) if limb.role == "leg"]
+    legs, arms = ([k for k, (_, limb) in enumerate(match.pairs) if limb.role == role] for role in ("leg", "arm"))
     assert not any(thin.splay.values())
+    assert len(body.anatomy.spine) == 1  # the trunk is between hips and shoulders all the same
+    hips = np.isin(bones, [follower.pairs[k][1].nodes[0] for k in legs])
+    stout = with_clearance(follower, match, around(np.where(hips, 0.12, 0.03)[:, None]))
+    assert all(match.pairs[k][1].side * stout.splay[k] > np.radians(1) for k in arms)
     for k in legs:
         side = match.pairs[k][1].side
         assert side * thick.splay[k] > 0

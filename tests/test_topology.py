@@ -8,7 +8,7 @@ from hypothesis import given, settings, strategies as st
 
 from pliant.core import rotations
 from pliant.core.errors import InputError
-from pliant.core.topology import Polygons, connected_parts, triangulate, unique_edges, weld_map
+from pliant.core.topology import Polygons, connected_parts, even_triangles, triangulate, unique_edges, weld_map
 
 SQUARE = [(0, 0), (2, 0), (2, 2), (0, 2)]
 LOOPS = {
@@ -157,6 +157,19 @@ def test_every_corner_of_a_convex_polygon_is_in_a_fan() -> None:
     points = np.column_stack([np.cos(angle), np.sin(angle), np.zeros(9)])
     slots, _ = triangulate(points, Polygons.of([list(range(9))]))
     assert slots.tolist() == [[0, k, k + 1] for k in range(1, 8)]
+
+
+@pytest.mark.parametrize("name", [name for name in LOOPS if name != "keyhole"])
+def test_the_cuts_of_a_mirrored_polygon_are_mirrored_wherever_it_starts(name: str) -> None:
+    rng = np.random.default_rng(len(name))
+    points, face = in_plane(LOOPS[name], AXES["slanted"]), rng.permutation(len(LOOPS[name]))
+    points[face] = points.copy()  # the loop goes over its vertices in any order
+    wanted = even_triangles(points, Polygons.of([face]))
+    assert triangle_areas(points, wanted, np.arange(len(points)), AXES["slanted"]).min() > -1e-12
+    for start in range(len(face)):
+        np.testing.assert_array_equal(even_triangles(points, Polygons.of([np.roll(face, start)])), wanted)
+        found = even_triangles(points * [-1, 1, 1], Polygons.of([np.roll(face[::-1], start)]))
+        np.testing.assert_array_equal(found, wanted[:, ::-1])
 
 
 def test_mixed_polygons_keep_their_owners_and_order() -> None:

@@ -67,6 +67,20 @@ def test_feet_that_tip_are_seen(walked: pliant.Transfer) -> None:
     assert "feet" in names(tipped)
 
 
+def test_a_leg_inside_the_other_is_seen(walked: pliant.Transfer) -> None:
+    body, rest = walked.registered.target, walked.clip.shape.points
+    still = with_points(walked, np.broadcast_to(rest, walked.clip.points.shape))
+    assert set(still.judgement.penetration) == {"left leg", "right leg", "left arm", "right arm"}
+    assert max(still.judgement.penetration.values()) == 0
+    left, right = (next(limb for limb in body.anatomy.limbs if limb.key == ("leg", side, 0)) for side in (1, -1))
+    apart = right.path[-1] - left.path[-1]
+    low = (rest @ body.frame[1] < left.at(0.3 * left.length) @ body.frame[1]) & ((rest - left.path[0]) @ apart < 0)
+    for share, least, most in ((0.8, 0.2, 0.9), (3.0, 0.0, 0.1)):  # into the right leg, and out on its other side
+        moved = with_points(walked, still.clip.points + share * low[:, None] * apart)
+        assert least <= moved.judgement.penetration["left leg"] <= most
+        assert ("penetration" in names(moved)) == (share < 1)
+
+
 def test_a_single_wrong_frame_is_seen(walked: pliant.Transfer) -> None:
     """In the median it is not."""
     found, points = walked.registered, walked.clip.points.copy()

@@ -25,6 +25,7 @@ from pliant.core.topology import (
     Ints,
     Polygons,
     connected_parts,
+    even_triangles,
     triangulate,
     weld_map,
 )
@@ -260,6 +261,11 @@ class Mesh(Convertible, Value):
         order = np.argsort(keys, kind="stable")
         wanted = self.triangle_polygon[:, None] * count + self.triangles
         return locked(order[np.searchsorted(keys[order], wanted)])
+
+    @cached_property
+    def even_triangles(self) -> Ints:
+        """(m, 3) of the polygons, mirrored where the mesh is; `triangles` follow the file's order of corners."""
+        return locked(even_triangles(self.points, self.polygons))
 
     @cached_property
     def smooth_corners(self) -> SmoothCorners:

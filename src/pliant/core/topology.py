@@ -150,6 +150,29 @@ def triangulate(points: Floats, polygons: Polygons) -> tuple[Ints, Ints]:
     return slots, owner
 
 
+def even_triangles(points: Floats, polygons: Polygons) -> Ints:
+    """(m, 3) vertices of triangles whose cuts depend neither on where a polygon starts nor on which way round it goes.
+
+    So those of a mirrored mesh, whose faces are reversed, are mirrored: a polygon is cut from its vertex of the lowest
+    number towards the lower of its neighbours.
+    """
+    corners, sizes, first = polygons.corners, polygons.sizes, polygons.offsets[:-1]
+    if not len(sizes) or sizes.max() == 3:
+        return corners.reshape(-1, 3)
+    owner, corner = polygons.of_corner, np.arange(len(corners))
+    lowest = np.where(corners == np.minimum.reduceat(corners, first)[owner], corner, len(corners))
+    start = np.minimum.reduceat(lowest, first)  # a polygon may have a vertex twice
+    after, before = (corners[first + (start - first + k) % sizes] for k in (1, -1))
+    backward = before < after
+    order = np.where(backward[owner], (start + first)[owner] - corner, (start - first)[owner] + corner)
+    order += np.where(order < first[owner], sizes[owner], 0)
+    order -= np.where(order >= (first + sizes)[owner], sizes[owner], 0)
+    slots, polygon = triangulate(points, Polygons(locked(corners[order]), polygons.offsets))
+    triangles = corners[order[slots]]
+    triangles[backward[polygon]] = triangles[backward[polygon]][:, ::-1]
+    return triangles
+
+
 def unique_edges(polygons: Polygons) -> tuple[Ints, Ints]:
     """(e, 2) undirected edges with the smaller vertex first, sorted; and (e,) how many polygons meet in each."""
     start = polygons.corners

@@ -14,7 +14,7 @@ TETS_PER_POINT = 8
 def delaunay(points: Floats) -> Ints | None:
     """(t, 4) tetrahedra over the convex hull of points (n, 3), oriented; None where points coincide or all are flat.
 
-    Points count as rounded to 2^-50 of their range: tetrahedra thinner than that may be inverted in the points as given.
+    Points count as rounded to 2^-50 of their range: those thinner than that may be inverted in the points as given.
     """
     tets = np.empty((TETS_PER_POINT * len(points), 4), np.int64)
     count = kernels.delaunay(points, tets)

@@ -48,7 +48,7 @@ class Target:
         if isinstance(shape, TetMesh):
             points, triangles = shape.points, shape.surface.triangles
         elif isinstance(shape, Mesh):
-            points, triangles = shape.points, shape.triangles
+            points, triangles = shape.points, shape.even_triangles
         elif isinstance(shape, PointCloud):
             points = shape.points
         else:

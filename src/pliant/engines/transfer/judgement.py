@@ -7,11 +7,13 @@ on the moved target are
 - *stretch*: the factor by which edges are longer or shorter than at rest, exceeded by 5 % of their length, or by 10 %
   of a limb's;
 - *crossings*: the share of the surface that runs through its own connected part, and did not at rest;
+- *penetration*: the share of the outer third of a leg or an arm that is inside the others, and was not at rest;
 - *limbs*: the angles between the target's limbs and those of the source that they follow (`recognition`);
 - *feet*: the angle by which they tip, against rest, while the source's stand on the ground;
 - *motion*: articulation of the target over that of the source (`recognition`).
 
-Limbs and feet are judged in the median of the frames, and in the worst one. What a source does itself (a mesh sequence
+Limbs and feet are judged in the median of the frames, and in the worst one; penetration in the median alone, for legs
+brush past each other in many good motions. What a source does itself (a mesh sequence
 that is stretched or squeezed) counts for its target, too.
 """
 
@@ -22,6 +24,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pliant.core.clips import Animation
 from pliant.core.shapes import Mesh
@@ -29,6 +32,7 @@ from pliant.core.skeleton import Motion
 from pliant.core.topology import Floats, Ints
 from pliant.geometry import quality
 from pliant.geometry.body_plan.bodies import OrientedBody
+from pliant.geometry.body_plan.limbs import Limb
 from pliant.geometry.body_plan.recognition import articulation, followed_nodes, foot_slopes, limb_errors, limb_points
 from pliant.geometry.body_plan.retargeted import Retargeted
 from pliant.geometry.spatial import SurfaceTree
@@ -36,6 +40,11 @@ from pliant.geometry.spatial import SurfaceTree
 VOLUME_RANGE = (0.8, 1.25)
 MOST_STRETCH, STRETCHED_SHARE, STRETCHED_LIMB_SHARE = 1.8, 0.05, 0.1
 MOST_CROSSING = 0.15
+MOST_PENETRATION, INNER_SHARE = 0.08, 0.65
+"""Of the surface of a limb's outer part, in the median of the frames; and where that begins, over the limb's length:
+thighs of stout bodies run into each other unseen, feet do not."""
+CURVE_POINTS, CURVE_TRIANGLES = 21, 400
+"""Points along a limb to which its surface is nearest, and triangles of it that are looked at."""
 MOST_ANGLE, MOST_LIMB_ANGLE = 20.0, 30.0
 """Degrees, in the median of all pieces of limbs, and of one limb's."""
 MOST_FOOT_SLOPE = 15.0
@@ -47,7 +56,7 @@ LEAST_MOTION, HARDLY_MOVING = 0.35, 0.005
 OWN_SHARE = 1.2
 """How much more than its source a target may be stretched, or grow or shrink."""
 CROSSING_FRAMES = 12
-"""In which crossings are looked for, evenly."""
+"""In which crossings and penetration are looked for, evenly."""
 
 
 class Worst(NamedTuple):
@@ -76,6 +85,8 @@ class Judgement:
     """By limb of the target"""
     crossings: float | None = None
     """In the worst frame of those looked at"""
+    penetration: Mapping[str, float] = field(default_factory=dict)
+    """By leg and arm of the target, in the median of the frames looked at"""
     limbs: Mapping[str, float] = field(default_factory=dict)
     """By limb of the target, degrees in the median"""
     angle: float | None = None
@@ -97,6 +108,7 @@ class Judgement:
             "stretch": None if self.stretch is None else float(self.stretch.max()),
             "limb_stretch": {name: worst._asdict() for name, worst in self.limb_stretch.items()},
             "crossings": self.crossings,
+            "penetration": dict(self.penetration),
             "limbs": dict(self.limbs),
             "feet": dict(self.feet),
             "worst_limbs": {name: worst._asdict() for name, worst in self.worst_limbs.items()},
@@ -183,11 +195,55 @@ def new_crossings(clip: Animation) -> float:
     area = quality.measures.triangle_areas(weld.mesh)(weld.mesh.points)
     before = np.unique(tree.crossings())
     shares = []
-    for k in np.unique(np.linspace(0, len(clip) - 1, CROSSING_FRAMES).astype(int)):
+    for k in _some_frames(clip):
         pairs = tree.moved(clip.points[k][weld.kept]).crossings()
         own = np.unique(pairs[part[pairs[:, 0]] == part[pairs[:, 1]]])
         shares.append(float(area[np.setdiff1d(own, before)].sum()))
     return max(shares) / max(float(area.sum()), 1e-300)
+
+
+def _some_frames(clip: Animation) -> Ints:
+    return np.unique(np.linspace(0, len(clip) - 1, CROSSING_FRAMES).astype(int))
+
+
+def limb_penetration(clip: Animation, body: OrientedBody) -> dict[str, float]:
+    """By leg and arm, the share of its outer part that is inside others, and was not at rest; in the median of frames.
+
+    Inside is where the winding number of the others' surface is above one half.
+    """
+    shape = clip.shape
+    assert isinstance(shape, Mesh)
+    weld = shape.welded()
+    mesh, found = weld.mesh, {}
+    area = quality.measures.triangle_areas(mesh)(mesh.points)
+    limbs = [(limb, own) for limb, own in _limb_triangles(mesh, body) if limb.role in ("leg", "arm") and len(own)]
+    for limb, own in limbs:
+        others = [rows for other, rows in limbs if other is not limb]
+        if others:
+            tree = SurfaceTree(mesh.points, mesh.triangles[np.concatenate(others)])
+            some = own[np.unique(np.linspace(0, len(own) - 1, CURVE_TRIANGLES).astype(int))]
+            weights = area[some] * ~_inside(tree, mesh.triangles[some])
+            inside = [_inside(tree.moved(clip.points[k][weld.kept]), mesh.triangles[some]) for k in _some_frames(clip)]
+            found[body.anatomy.named(limb)] = float(np.median(inside @ weights) / max(float(area[some].sum()), 1e-300))
+    return found
+
+
+def _inside(tree: SurfaceTree, triangles: Ints) -> NDArray[np.bool_]:
+    """(m,) whether the middles of triangles (m, 3) of a tree's points are inside its surface, either way round."""
+    return np.asarray(np.abs(tree.winding(tree.points[triangles].mean(axis=1))) > 0.5)
+
+
+def _limb_triangles(mesh: Mesh, body: OrientedBody) -> list[tuple[Limb, Ints]]:
+    """Of each limb, the triangles that are nearest to its outer part."""
+    from scipy.spatial import cKDTree
+
+    limbs, along = body.anatomy.limbs, np.linspace(0, 1, CURVE_POINTS)
+    points = [[limb.at(share * limb.length) for share in along] for limb in limbs]
+    at = np.concatenate([*points, body.tree.locations[list(body.anatomy.spine)]])
+    owner = np.full(len(at), -1)
+    owner[: len(limbs) * CURVE_POINTS] = np.where(along < INNER_SHARE, -1, np.arange(len(limbs))[:, None]).ravel()
+    of = owner[cKDTree(at).query(mesh.points[mesh.triangles].mean(axis=1))[1]]
+    return [(limb, np.flatnonzero(of == k)) for k, limb in enumerate(limbs)]
 
 
 def _with_limbs(result: Judgement, clip: Animation, found: Retargeted, times: Floats) -> Judgement:
@@ -202,6 +258,7 @@ def _with_limbs(result: Judgement, clip: Animation, found: Retargeted, times: Fl
     return replace(
         result,
         limb_stretch=_limb_stretch(clip, found.target) if measured else {},
+        penetration=limb_penetration(clip, found.target) if measured else {},
         limbs={name: float(np.median(pieces)) for name, pieces in errors.items()},
         angle=float(np.median(np.concatenate(list(errors.values()), axis=1))) if errors else None,
         feet={name: float(np.median(angles)) for name, (_, angles) in slopes.items()},
@@ -249,6 +306,12 @@ def _problems(found: Judgement, source: Animation | None) -> list[str]:
             )
     if found.crossings is not None and found.crossings > MOST_CROSSING:
         sentences.append(f"crossings: up to {100 * found.crossings:.0f} % of the surface runs through itself.")
+    within = {name: share for name, share in found.penetration.items() if share > MOST_PENETRATION}
+    if within:
+        listed = ", ".join(f"{name} {100 * share:.0f} %" for name, share in within.items())
+        sentences.append(
+            f"penetration: so much of the outer third of a limb is inside others in the median ({listed})."
+        )
     sentences += _limb_problems(found)
     if found.motion is not None and found.motion < LEAST_MOTION:
         sentences.append(f"motion: only {100 * found.motion:.0f} % of the source's movement is seen on the target.")

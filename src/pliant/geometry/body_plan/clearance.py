@@ -21,7 +21,7 @@ from pliant.geometry.body_plan.following import Follower, forward
 from pliant.geometry.body_plan.matching import LimbMatch
 from pliant.geometry.segments import nearest_segment
 
-ANGLES = np.radians(np.arange(0, 17, 4))
+ANGLES = np.radians(np.arange(0, 11, 5))
 """That are tried first; the least is looked for between the neighbours of the best."""
 ANGLE_TOLERANCE = 1e-4
 """Of that, in radians."""
@@ -31,6 +31,8 @@ FRAMES = 16
 """In which limbs are looked at, evenly."""
 SAMPLES_ALONG = (0.25, 0.5, 0.75, 1.0)
 """Of each bone."""
+FEW_POINTS = 8
+"""Nearest to a sample, below which they do not say how thick the bone is there."""
 AT_TRUNK = 0.3
 """Share of a limb's length at its base where it meets the trunk and the other limb anyway."""
 
@@ -69,13 +71,24 @@ def _splayed(follower: Follower, both: list[int], sides: list[int], angle: float
 
 
 def _thickness(follower: Follower, points: Floats) -> Floats:
-    """(m,) by node, of the bone that ends there: the median distance of the points that are nearest to it."""
+    """(m, k) by node, at the samples of the bone that ends there: the median distance of the points nearest to it.
+
+    Of a bone that has few of them there, that of the whole bone.
+    """
     tree = follower.target.tree
     bones = np.flatnonzero(tree.parents >= 0)
-    owner, away = nearest_segment(points, tree.locations[tree.parents[bones]], tree.locations[bones])
-    found = np.zeros(len(tree.locations))
+    a, b = tree.locations[tree.parents[bones]], tree.locations[bones]
+    owner, away = nearest_segment(points, a, b)
+    along = np.einsum("ij,ij->i", points - a[owner], (b - a)[owner])
+    along /= np.maximum(((b - a) ** 2).sum(axis=1), 1e-300)[owner]
+    sample = np.abs(along[:, None] - SAMPLES_ALONG).argmin(axis=1)
+    found = np.zeros((len(tree.locations), len(SAMPLES_ALONG)))
     for k in np.unique(owner):
-        found[bones[k]] = np.median(away[owner == k])
+        own = owner == k
+        found[bones[k]] = np.median(away[own])
+        for j in range(len(SAMPLES_ALONG)):
+            if (sample[own] == j).sum() >= FEW_POINTS:
+                found[bones[k], j] = np.median(away[own & (sample == j)])
     return found
 
 
@@ -88,13 +101,24 @@ def _samples(nodes: tuple[int, ...], first: float, locations: Floats, thickness:
     steps = np.linalg.norm(np.diff(locations[list(nodes)], axis=0), axis=1)
     at = np.concatenate([[0.0], np.cumsum(steps)]) / max(float(steps.sum()), 1e-300)
     rows = [
-        (nodes[k], nodes[k + 1], t, thickness[nodes[k + 1]])
+        (nodes[k], nodes[k + 1], t, thickness[nodes[k + 1], j])
         for k in range(len(nodes) - 1)
-        for t in SAMPLES_ALONG
-        if at[k] + t * (at[k + 1] - at[k]) >= first and thickness[nodes[k + 1]] > 0
+        for j, t in enumerate(SAMPLES_ALONG)
+        if at[k] + t * (at[k + 1] - at[k]) >= first and thickness[nodes[k + 1], j] > 0
     ]
     a, b, t, r = (np.array(column) for column in zip(*rows, strict=True)) if rows else (np.zeros(0),) * 4
     return a.astype(int), b.astype(int), t, r
+
+
+def _trunk(follower: Follower, both: list[int], thickness: Floats) -> Samples:
+    """Points along the spine, and from it to where other limbs than the two of a pair begin."""
+    target, chains = follower.target, [tuple(follower.target.anatomy.spine)]
+    for k, (_, chain) in enumerate(follower.pairs):
+        if k not in both and chain.role in ("leg", "arm"):
+            joins = (*chain.collar, chain.nodes[0])
+            chains.append((int(target.tree.parents[joins[0]]), *joins))
+    found = [_samples(chain, 0.0, target.tree.locations, thickness) for chain in chains]
+    return tuple(np.concatenate(column) for column in zip(*found, strict=True))  # type: ignore[return-value]
 
 
 def _overlap(follower: Follower, both: list[int], thickness: Floats) -> float:
@@ -103,7 +127,7 @@ def _overlap(follower: Follower, both: list[int], thickness: Floats) -> float:
     rotated = follower.rotations()
     moved = forward(target, rotated, np.zeros((len(rotated), 3)))
     limbs = [_samples(follower.pairs[k][1].nodes, AT_TRUNK, target.tree.locations, thickness) for k in both]
-    trunk = _samples(tuple(target.anatomy.spine), 0.0, target.tree.locations, thickness)
+    trunk = _trunk(follower, both, thickness)
     total = 0.0
     for one, other in ((limbs[0], limbs[1]), (limbs[0], trunk), (limbs[1], trunk)):
         if len(one[0]) and len(other[0]):

@@ -85,6 +85,7 @@ def grounded(follower: Follower, skin: RigidSkin | None = None) -> GroundedMotio
     up = target.frame[1]
     every = np.arange(len(skin.points))
     posed = rotated, forward(target, rotated, root)
+    goals: list[Floats] = []
     for _ in range(GROUND_PASSES):
         positions = forward(target, rotated, root)
         goals = [limb.goal(follower, contacts, rotated, positions) for limb in limbs]
@@ -103,7 +104,36 @@ def grounded(follower: Follower, skin: RigidSkin | None = None) -> GroundedMotio
         if sunk.max() <= SUNK * target.size:
             break
         root = root + eased(sunk, source.fps)[:, None] * up
-    return GroundedMotion(*posed, contacts)
+    return GroundedMotion(posed[0], posed[1] + _sway(limbs, goals, contacts, posed[1], target, source.fps), contacts)
+
+
+def _sway(
+    limbs: Sequence[_Limb],
+    goals: Sequence[Floats],
+    contacts: Contacts,
+    positions: Floats,
+    target: OrientedBody,
+    fps: float,
+) -> Floats:
+    """(frames, 1, 3) by how much the body goes along so that feet stand where their legs, or stumps, do not reach."""
+    up, pins = target.frame[1], []
+    for limb, goal in zip(limbs, goals, strict=True):
+        frames = np.flatnonzero(limb.planted(contacts))
+        if limb.chain.role == "leg" and len(frames):
+            missed = (goal - positions[:, limb.chain.end_node])[frames]
+            pins.append((frames, missed - (missed @ up)[:, None] * up, np.ones(len(frames))))
+    if not pins:
+        return np.zeros((len(positions), 1, 3))
+    frames, values, weights = (np.concatenate(column) for column in zip(*pins, strict=True))
+    return smoothed(between_pins(frames, values, weights, len(positions)), fps)[:, None]
+
+
+def smoothed(path: Floats, fps: float, seconds: float = SETTLE) -> Floats:
+    """(frames, 3) without jumps."""
+    reach = max(1, round(seconds * fps / 2))
+    window = np.hanning(2 * reach + 3)[1:-1]
+    padded = np.pad(path, ((reach, reach), (0, 0)), mode="edge")
+    return np.stack([np.convolve(column, window / window.sum(), mode="valid") for column in padded.T], axis=1)
 
 
 def with_level_feet(follower: Follower, contacts: Contacts, rotated: Floats) -> Floats:
@@ -195,17 +225,19 @@ class _Limb:
     ) -> list[tuple[Ints, Floats, Floats]]:
         """Frames of contacts, the horizontal corrections that keep them in place, and what these count for.
 
-        Of an ankle and toes that both stand while the foot turns, the one about which the source's turns counts most.
+        Of an ankle and toes that both stand while the foot turns, the one about which the source's turns counts most. A
+        leg without a foot stands on its tip as long as either does.
         """
-        pins, target = [], follower.target
-        up = target.frame[1]
-        for node, other in ((self.source.end_node, self.chain.end_node), (self.source.nodes[-1], self.chain.nodes[-1])):
+        pins, target, has_foot = [], follower.target, self.chain.end < 1
+        up, ankle = target.frame[1], self.chain.end_node
+        ends = ((self.source.end_node, ankle), (self.source.nodes[-1], self.chain.nodes[-1]))
+        for node, other in ends if has_foot else ends[1:]:
+            stands = contacts.planted[node] if has_foot else self.planted(contacts)
             point = target.tree.locations[other]
-            point = point - (point @ up - target.ground) * up if self.chain.role == "leg" else point
-            ankle = self.chain.end_node
+            point = point - (point @ up - target.ground) * up if self.chain.role == "leg" and has_foot else point
             path = positions[:, ankle] + rotations.rotate(rotated[:, ankle], point - target.tree.locations[ankle])
             path = path - (path @ up)[:, None] * up
-            for first, last in runs(contacts.planted[node]):
+            for first, last in runs(stands):
                 frames = np.arange(first, last + 1)
                 there = follower.source.positions[frames, node] @ follower.source.world[[0, 2]].T
                 slid = float(np.linalg.norm(np.ptp(there, axis=0)))

@@ -107,7 +107,12 @@ def pruned_limbs(tree: BodyTree, normal: Floats, offset: float) -> list[Limb]:
 
 
 def _least_length(tree: BodyTree, limbs: Sequence[Limb], k: int, longest: float, beside: Floats) -> float:
-    """Length from which a limb is one: on the trunk, more than a stub; on another limb, more than a finger."""
+    """Length from which a limb is one: on the trunk, more than a stub; on another limb, more than a finger.
+
+    What is called a tail is one however short it is.
+    """
+    if limb_part(limbs[k], tree) == "tail":
+        return 1e-9 * longest
     fork = limbs[k].nodes[0]
     stub = max(STUB * longest, 0.6 * float(tree.widths[fork]))
     forks = {limb.nodes[0] for j, limb in enumerate(limbs) if j != k}

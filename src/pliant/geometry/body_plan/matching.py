@@ -34,6 +34,9 @@ CROWDED = 0.12
 BY_ORDER = "order"
 """What a map says to match pairs of limbs in their order along the spine, whatever they stand on."""
 
+GIVE_MAP = "; to match limbs all the same, give --map"
+"""End of a doubt that a map decides."""
+
 
 @dataclass(frozen=True, eq=False)
 class LimbMatch:
@@ -65,12 +68,17 @@ def match_limbs(source: OrientedBody, target: OrientedBody, hints: str = "") -> 
     pairs = _by_order(source, target) if hints == BY_ORDER else _by_role(source, target)
     doubts = list(_headings(source, target))
     if hints != BY_ORDER:
-        doubts += [(0.0, doubt) for doubt in _standing(source, target, pairs)]
+        doubts += [(0.0, doubt) for doubt in _standing(source, target)]
         doubts += _lengths(source, target, pairs)
     if not pairs:
         doubts.append((0.0, "no limb of the source is found on the target; give --map, or the controls themselves"))
     confidence = min((value for value, _ in doubts), default=1.0)
-    return _assembled(source, target, pairs, confidence, [text for _, text in doubts if text])
+    spelled = ",".join(f"{source.anatomy.named(one)}={target.anatomy.named(other)}" for one, other in pairs)
+    texts = [text for _, text in doubts if text]
+    last = next((k for k in reversed(range(len(texts))) if texts[k].endswith(GIVE_MAP)), None)
+    if last is not None and pairs:
+        texts[last] += f', such as "{spelled}" if that is right'
+    return _assembled(source, target, pairs, confidence, texts)
 
 
 class UnsureMatchError(InputError):
@@ -120,7 +128,7 @@ def _headings(source: OrientedBody, target: OrientedBody) -> Iterator[Doubt]:
             yield body.certainty, text
 
 
-def _standing(source: OrientedBody, target: OrientedBody, pairs: Sequence[tuple[Limb, Limb]]) -> Iterator[str]:
+def _standing(source: OrientedBody, target: OrientedBody) -> Iterator[str]:
     """What speaks against two bodies that stand otherwise."""
     if source.anatomy.legs != target.anatomy.legs:
         yield (
@@ -130,15 +138,15 @@ def _standing(source: OrientedBody, target: OrientedBody, pairs: Sequence[tuple[
     for body, what in ((source, "source"), (target, "target")):
         if body.uneven is not None:
             role, ratio = body.uneven
-            yield f"one {role} of the {what} is {ratio:.2g} times as long as the other, if they are {role}s; give --map"
+            yield f"one {role} of the {what} is {ratio:.2g} times as long as the other, if they are {role}s{GIVE_MAP}"
     splay = [_splay(body) for body in (source, target)]
     if source.anatomy.legs > 2 and abs(splay[0] - splay[1]) > SPRAWLING:
         which = "source's" if splay[0] > splay[1] else "target's"
         yield f'the {which} legs, or fins, sprawl beside it and the other\'s do not; give --map "{BY_ORDER}"'
     if target.anatomy.spare > MOST_SPARE:
-        yield f"the target has {target.anatomy.spare} limbs more than head, tail and pairs; give --map"
+        yield f"the target has {target.anatomy.spare} limbs more than head, tail and pairs{GIVE_MAP}"
     if any(_is_crowded(body) for body in (source, target)):
-        yield "its legs leave the body in one place, as fingers leave a hand; give --map"
+        yield "its legs leave the body in one place, as fingers leave a hand{GIVE_MAP}"
 
 
 def _lengths(source: OrientedBody, target: OrientedBody, pairs: Sequence[tuple[Limb, Limb]]) -> Iterator[Doubt]:
@@ -148,8 +156,7 @@ def _lengths(source: OrientedBody, target: OrientedBody, pairs: Sequence[tuple[L
             ratio = one.length / source.size / (other.length / target.size)
             alike = 1.0 - abs(float(np.log(ratio))) / np.log(UNLIKE_LIMBS)
             longer = f"the {source.anatomy.named(one)} is {ratio:.2g} times as long as the target's"
-            text = f"{longer}; give --map to match it all the same"
-            yield (min(1.0, 0.3 + alike), "") if alike > 0 else (0.0, text)
+            yield (min(1.0, 0.3 + alike), "") if alike > 0 else (0.0, f"{longer}{GIVE_MAP}")
 
 
 def _legs(body: OrientedBody) -> str:

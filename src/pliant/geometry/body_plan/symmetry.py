@@ -52,7 +52,7 @@ def surface_samples(shape: Shape, count: int = SYMMETRY_SAMPLES) -> Floats:
     surface = shape.surface if isinstance(shape, TetMesh) else shape
     if not isinstance(surface, Mesh) or not len(surface.triangles):
         return shape.points[np.linspace(0, len(shape.points) - 1, min(count, len(shape.points))).astype(int)]
-    corners = np.sort(surface.triangles, axis=1)  # a mirrored surface has the same samples, mirrored
+    corners = np.sort(surface.even_triangles, axis=1)  # a mirrored surface has the same samples, mirrored
     a, b, c = (surface.points[corners[:, k]] for k in range(3))
     ends = np.cumsum(np.linalg.norm(np.cross(b - a, c - a), axis=1))
     at = (np.arange(count) + 0.5) / count

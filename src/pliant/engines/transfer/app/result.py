@@ -77,7 +77,7 @@ class JudgedRun(EngineRun):
     def failure(self) -> str:
         """Which frames did not converge, and why the result cannot be vouched for; empty if all is well."""
         problems = self.judgement.problems if self.transfer.source is not None else ()
-        names = [sentence.partition(":")[0] for sentence in problems]
+        names = dict.fromkeys(sentence.partition(":")[0] for sentence in problems)
         advice = "look at it, and give --map, --heading, --target-up or a scene with controls of your own"
         doubt = f"the result cannot be vouched for ({', '.join(names)}): {advice}" if names else ""
         return "; ".join(filter(None, (self.unconverged, doubt)))
@@ -89,9 +89,9 @@ class JudgedRun(EngineRun):
         if found is not None:
             if found.match.confidence < UNSURE:
                 sentences.append(f"match: limbs were matched with a confidence of {found.match.confidence:.2f} only.")
-            lost = [name for name in found.match.dropped if name.endswith((" leg", " arm"))]
-            if lost:
-                sentences.append(f"match: the target has no {', '.join(lost)}; that motion is lost.")
+            if found.match.dropped:
+                lost = ", ".join(found.match.dropped)
+                sentences.append(f"match: nothing of the target follows the source's {lost}; that motion is lost.")
         return sentences + list(self.judgement.problems)
 
     def facts(self) -> dict[str, str]:
