@@ -419,6 +419,14 @@ class SpreadAnswers:
             self._direct = block.table.dtype == np.float64 and contacts.sum() > len(used)
             if self._direct:
                 self._resist = self._stiffened(block.table)
+        self.softness = self._summed()
+
+    def _summed(self) -> Floats:
+        """(m,) how far each row's point moves by a force 1 at every contact, about: L⁻¹ is positive."""
+        rows, every = self._local, np.zeros((self._count, 3))
+        np.add.at(every, rows.vertices[rows.is_contact], np.abs(rows.weights[rows.is_contact])[..., None])
+        answer = self._solve(every)[:, 0]
+        return np.maximum(np.einsum("mk,mk->m", np.abs(rows.weights), answer[rows.vertices]), 1 / self.stiffness)
 
     def _stiffened(self, T: Floats) -> Callable[[Floats], Floats]:
         """(T⁻¹ + Pᵀ ρ P)⁻¹ as a product."""
