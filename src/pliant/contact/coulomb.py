@@ -17,6 +17,7 @@ sides in vain.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol
@@ -55,8 +56,8 @@ class Response(Protocol):
     def to(self, force: Floats) -> Floats:
         """(m,) S λ: how far the rows' points move along their directions."""
 
-    def resisting(self, motion: Floats) -> Floats:
-        """(m,) about S⁻¹ of a motion; symmetric and positive definite."""
+    def resisting(self, acting: NDArray[np.bool_]) -> Callable[[Floats], Floats]:
+        """About S⁻¹ between some rows (m,), of a motion (m,) that the others do not have; symmetric."""
 
 
 class DenseResponse(Protocol):
@@ -279,6 +280,9 @@ def _newton_step(response: Response, force: Floats, u: Floats) -> tuple[Floats, 
     start[pairs] = start[pressing][:, None] * along
     moved, answers = response.to(start - force), []
     weight = 1 / np.sqrt(1 + response.stiffness * (free.compliance - 1 / rows.rho))
+    acting = free.rows.copy()
+    acting[pairs] = True
+    resisting = response.resisting(acting)
 
     def following(change: Floats) -> Floats:
         """(m,) a change of free forces, with the friction that follows it."""
@@ -293,7 +297,7 @@ def _newton_step(response: Response, force: Floats, u: Floats) -> tuple[Floats, 
     shares, changes = gmres(
         product,
         free.of(u - moved - free.compliance * start),
-        lambda residual: free.of(weight * response.resisting(weight * residual)),
+        lambda residual: free.of(weight * resisting(weight * residual)),
         LINEAR_REDUCTION,
         MAX_PRODUCTS,
     )

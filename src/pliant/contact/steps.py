@@ -13,7 +13,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.sparse.linalg import splu
 
 from pliant.contact.body import ContactBody
 from pliant.contact.coulomb import bounded, coulomb_forces, in_cone, swept_coulomb_forces
@@ -50,6 +52,8 @@ FIRST_SWEEPS = 9
 """The same, that tell which of many rows act, for Newton's method."""
 MAX_SWEEPS = 1000
 """Over all rows, where vertices give way each by itself."""
+SHARED_WEIGHT = 1e-6
+"""Product of two rows' weights and directions below which they have nothing to do with each other."""
 MAX_DENSE_VERTICES = 2500
 """Vertices above which sparse solves are quicker than products with the dense L⁻¹ between them."""
 GAP_SHARE, GAP_RELATIVE, GAP_OF_MARCH = 0.05, 1e-3, 1e-4
@@ -107,7 +111,7 @@ def contact_step(
         return move
     more = Guess(move.pushing, move.forces / share, (move.step() - move.d) / share)
     whole = _step_of(body, model, rows, free, 1.0, more, gradient)
-    return whole if uphill or longest(whole.step()) <= farthest else move
+    return whole
 
 
 def _step_of(
@@ -399,27 +403,29 @@ class SpreadAnswers:
     """S = N B⁻¹ Nᵀ as a product (`pliant.contact.coulomb.Response`): forces are spread to vertices, which L⁻¹ moves.
 
     L⁻¹ is dense between the rows' vertices, if these are not too many. About S⁻¹ are the forces by which these vertices
-    resist a motion if no other vertex moves (the lumped preconditioner of FETI; Farhat and Roux 1991). Where rows are
-    more than their vertices, it is ``ρ - ρ P (T⁻¹ + Pᵀ ρ P)⁻¹ Pᵀ ρ``, with T the dense L⁻¹ and P the rows' weights.
+    resist a motion if no other vertex moves (the lumped preconditioner of FETI; Farhat and Roux 1991),
+
+        A (N L Nᵀ + k δ) A,    A = (N Nᵀ + δ)⁻¹,    δ = k / ρ,
+
+    with k the stiffness of rows' points. Rows that share vertices with others are all but dependent; then A is no
+    diagonal, and rows' own compliance decides.
     """
 
     def __init__(self, rows: Rows, body: ContactBody, model: InverseHessian) -> None:
-        used, contacts = rows.used, rows.is_contact
+        used = rows.used
         NV = np.array([rows.along(v) for v in model.V]).reshape(len(model.V), len(rows))
         self._NV, self._MNV = NV, model.M @ NV if len(NV) else NV
-        self._scale = 1 / np.maximum(np.einsum("mk,mk->m", rows.weights, rows.weights), 1e-300)
-        self.rows, self.stiffness = rows, body.stiffness[rows.vertices[:, 0]] * self._scale
+        scale = np.maximum(np.einsum("mk,mk->m", rows.weights, rows.weights), 1e-300)
+        self.rows, self.stiffness = rows, body.stiffness[rows.vertices[:, 0]] / scale
+        self._delta = body.stiffness[rows.vertices[:, 0]] / rows.rho
+        self._diagonal = scale + self._delta
         self._resist: Callable[[Floats], Floats] = body.resist
-        self._local, self._solve = rows, body.solve
-        self._count, self._direct = len(body.free), False
+        self._local, self._solve, self._count = rows, body.solve, len(body.free)
         if len(used) <= MAX_DENSE_VERTICES:
             block = _compliance(body).block(used)
             self._local = replace(rows, vertices=np.where(rows.weights != 0, block.index[rows.vertices], 0))
             self._solve, self._resist, self._count = block.solve, block.resist, block.count
-            self._direct = block.table.dtype == np.float64 and contacts.sum() > len(used)
-            if self._direct:
-                self._resist = self._stiffened(block.table)
-        self.softness = self._summed()
+        self.softness, self._gram = self._summed(), self._overlap()
 
     def _summed(self) -> Floats:
         """(m,) how far each row's point moves by a force 1 at every contact, about: L⁻¹ is positive."""
@@ -428,25 +434,43 @@ class SpreadAnswers:
         answer = self._solve(every)[:, 0]
         return np.maximum(np.einsum("mk,mk->m", np.abs(rows.weights), answer[rows.vertices]), 1 / self.stiffness)
 
-    def _stiffened(self, T: Floats) -> Callable[[Floats], Floats]:
-        """(T⁻¹ + Pᵀ ρ P)⁻¹ as a product."""
-        rows = self._local.chosen(self._local.is_contact)
-        weight = np.zeros(T.shape)
-        for a in range(4):
-            for b in range(4):
-                share = rows.rho * rows.weights[:, a] * rows.weights[:, b]
-                np.add.at(weight, (rows.vertices[:, a], rows.vertices[:, b]), share)
-        inverse = np.linalg.solve(np.eye(len(T)) + T @ weight, T)
-        inverse = 0.5 * (inverse + inverse.T)
-        return lambda push: np.asarray(inverse @ push)
+    def _overlap(self) -> Any:
+        """(m, m) sparse: N Nᵀ + δ, if rows share vertices along directions that are not orthogonal; else None."""
+        rows, contacts = self._local, self._local.is_contact
+        if np.bincount(rows.vertices[contacts][rows.weights[contacts] != 0]).max(initial=0) < 2:
+            return None
+        columns = (3 * rows.vertices[:, :, None] + np.arange(3)).reshape(len(rows), 12)
+        values = (rows.weights[:, :, None] * rows.directions[:, None]).reshape(len(rows), 12)
+        N = sp.csr_matrix((values.ravel(), columns.ravel(), 12 * np.arange(len(rows) + 1)), (len(rows), 3 * self._count))
+        N.eliminate_zeros()
+        return (N @ N.T + sp.diags(self._delta)).tocsr()
 
     def to(self, force: Floats) -> Floats:
         """(m,) S λ"""
         moved = self._local.along(self._solve(self._local.spread(force, self._count)))
         return np.asarray(moved + self._MNV.T @ (self._NV @ force))
 
-    def resisting(self, motion: Floats) -> Floats:
-        """(m,) about S⁻¹ of a motion."""
-        scale = self.rows.rho if self._direct else self._scale
-        push = scale * self._local.along(self._resist(self._local.spread(scale * motion, self._count)))
-        return scale * motion - push if self._direct else push
+    def resisting(self, acting: NDArray[np.bool_]) -> Callable[[Floats], Floats]:
+        """About S⁻¹ between some rows (m,), as a product."""
+        share, own, which = 1 / self._diagonal, self.stiffness * self._delta, np.zeros(0, np.int64)
+        if self._gram is not None:
+            which = np.flatnonzero(acting)
+            gram = self._gram[which][:, which]
+            gram.data[np.abs(gram.data) < SHARED_WEIGHT] = 0
+            gram.eliminate_zeros()
+            coupled = np.diff(gram.indptr) > 1
+            which, gram = which[coupled], gram[coupled][:, coupled]
+        factor = splu(gram.tocsc()) if len(which) else None
+
+        def overlapping(motion: Floats) -> Floats:
+            out = share * motion
+            if factor is not None:
+                out[which] = factor.solve(motion[which])
+            return out
+
+        def product(motion: Floats) -> Floats:
+            force = overlapping(motion)
+            push = self._local.along(self._resist(self._local.spread(force, self._count)))
+            return overlapping(push + own * force)
+
+        return product
