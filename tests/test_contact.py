@@ -86,7 +86,7 @@ def test_a_step_leads_downhill_though_the_free_one_is_too_long():
         solve=lambda forces: forces, compliance=Compliance(lambda vertices: np.eye(count)[:, vertices], count)
     )
     gradient = np.array([[0.0, 0, 10]])
-    move = contact_step(body, gradient, gradient, InverseHessian(), rows, Guess(), 0.05)
+    move = contact_step(body, gradient, gradient, InverseHessian(), rows, Guess())
     assert move.promised(gradient) < 0
 
 

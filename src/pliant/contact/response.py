@@ -110,13 +110,13 @@ def minimise(
     for iteration in range(iterations):
         if thread_time() > deadline:
             return outcome(iteration, False)
-        move = contact_step(body, gradient, z, model, rows, guess, farthest)
+        move = contact_step(body, gradient, z, model, rows, guess)
         promised = move.promised(gradient)
         rows, forces = move.rows, move.foreseen_forces
         if not promised <= 0 and model.steps:  # what is remembered does not fit here
             model = InverseHessian()
             continue
-        enough, certain = body.tolerance(), move.exact and move.share == 1
+        enough, certain = body.tolerance(), move.exact
         quiet = quiet + (2 if 0 <= -promised < CERTAIN_SHARE * enough else 1) if certain and -promised < enough else 0
         if quiet >= 2:
             return outcome(iteration, True)
@@ -128,7 +128,7 @@ def minimise(
                     break
                 rows = rows_at(x)
                 guess = guess.longer(len(rows))
-                move = contact_step(body, gradient, z, model, rows, guess, farthest)
+                move = contact_step(body, gradient, z, model, rows, guess)
                 length = _length(move.step(), farthest)
             length *= share
         step, promised, before = move.step(), move.promised(gradient), gradient.copy()
@@ -207,7 +207,7 @@ def settle(
 
 def _length(step: Floats, farthest: float) -> float:
     """The share of a step that goes no farther than rows can tell."""
-    return min(1.0, 2 * farthest / max(longest(step), 1e-300))
+    return min(1.0, farthest / max(longest(step), 1e-300))
 
 
 @dataclass(frozen=True, eq=False)

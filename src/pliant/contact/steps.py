@@ -91,45 +91,18 @@ def contact_step(
     model: InverseHessian,
     rows: Rows,
     guess: Guess,
-    farthest: float,
 ) -> ContactStep:
-    """The step d that minimises the model of the elastic energy together with the rows; z = L⁻¹ gradient.
-
-    A step that would go farther than `farthest`, with forces as guessed, is shortened before the rows have their say.
-    """
+    """The step d that minimises the model of the elastic energy together with the rows; z = L⁻¹ gradient."""
     free = -_corrected(model, z, gradient)
     if guess.answer is None and guess.forces is not None and guess.forces.any():
         push = rows.spread(guess.forces, len(free))
         guess = replace(guess, answer=_corrected(model, body.solve(push), push))
-    share = min(1.0, farthest / max(longest(free if guess.answer is None else free + guess.answer), 1e-300))
-    move = _step_of(body, model, rows, free, share, guess, gradient)
-    if share == 1:
-        return move
-    # Contacts, with forces that are too small, may hold it back, or push farther than the energy allows.
-    uphill = move.promised(gradient) >= 0
-    if not uphill and longest(move.step()) >= 0.5 * farthest:
-        return move
-    more = Guess(move.pushing, move.forces / share, (move.step() - move.d) / share)
-    whole = _step_of(body, model, rows, free, 1.0, more, gradient)
-    return whole
-
-
-def _step_of(
-    body: ContactBody,
-    model: InverseHessian,
-    rows: Rows,
-    free: Floats,
-    share: float,
-    guess: Guess,
-    gradient: Floats,
-) -> ContactStep:
-    """The step for a share of the motion without contact."""
     if isinstance(body.compliance, LocalCompliance):
-        return LocalContactsStep(body, body.compliance, rows, share * free, share, guess.forces)
-    if _are_many(rows, share * free):
-        return ManyContactsStep(body, model, rows, share * free, share, guess, gradient)
-    few = FewContactsStep(body, model, rows, share * free, share, guess.pushing)
-    return few if few.exact else ManyContactsStep(body, model, rows, share * free, share, guess, gradient)
+        return LocalContactsStep(body, body.compliance, rows, free, guess.forces)
+    if _are_many(rows, free):
+        return ManyContactsStep(body, model, rows, free, guess, gradient)
+    few = FewContactsStep(body, model, rows, free, guess.pushing)
+    return few if few.exact else ManyContactsStep(body, model, rows, free, guess, gradient)
 
 
 def deflected(rows: Rows, d: Floats, body: ContactBody) -> Floats:
@@ -169,7 +142,7 @@ def _are_many(rows: Rows, d: Floats) -> bool:
 class ContactStep:
     """A motion d (n, 3) and the forces by which rows answer it; what these add to the motion is found when asked for.
 
-    share: of the free motion, which d is. foreseen: (m,) violations after it: at first of the rows that are near, and
+    foreseen: (m,) violations after it: at first of the rows that are near, and
     of all once the step is found.
     """
 
@@ -180,8 +153,8 @@ class ContactStep:
     exact = True
     """Whether the forces are those that minimise the model."""
 
-    def __init__(self, body: ContactBody, model: InverseHessian, rows: Rows, d: Floats, share: float = 1.0) -> None:
-        self.rows, self.d, self.share = rows, d, share
+    def __init__(self, body: ContactBody, model: InverseHessian, rows: Rows, d: Floats) -> None:
+        self.rows, self.d = rows, d
         self._body, self._model = body, model
         self._step: Floats | None = None
         self._moved = rows.along(d)
@@ -237,10 +210,10 @@ class ContactStep:
     def promised(self, gradient: Floats) -> float:
         """How the energy changes along the step, with `gradient` at its start; found without the step where it can be.
 
-        With forces λ the step is d + B⁻¹ Nᵀ λ, and g·B⁻¹ Nᵀ λ = -λ·N d / share, as d = -share B⁻¹ g.
+        With forces λ the step is d + B⁻¹ Nᵀ λ, and g·B⁻¹ Nᵀ λ = -λ·N d, as d = -B⁻¹ g.
         """
         if self._step is None and self._is_complete():
-            work = dot(gradient, self.d) - float(self.forces @ self._moved) / self.share
+            work = dot(gradient, self.d) - float(self.forces @ self._moved)
         else:
             work = dot(gradient, self.step())
         return work + self.rows.energy_at(self.foreseen) - self.rows.energy
@@ -255,10 +228,9 @@ class LocalContactsStep(ContactStep):
         compliance: LocalCompliance,
         rows: Rows,
         d: Floats,
-        share: float = 1.0,
         guess: Floats | None = None,
     ) -> None:
-        super().__init__(body, InverseHessian(), rows, d, share)
+        super().__init__(body, InverseHessian(), rows, d)
         self.forces, moved = np.zeros(len(rows)) if guess is None else in_cone(rows, guess), np.zeros_like(d)
         pairs, bounding = rows.friction_pairs
         given = (rows.vertices, rows.weights, rows.directions), rows.rho, self._ahead
@@ -307,10 +279,9 @@ class FewContactsStep(ContactStep):
         model: InverseHessian,
         rows: Rows,
         d: Floats,
-        share: float = 1.0,
         pushing: NDArray[np.bool_] | None = None,
     ) -> None:
-        super().__init__(body, model, rows, d, share)
+        super().__init__(body, model, rows, d)
         ahead, deepest = self._ahead, float(self._ahead.max(initial=0.0))
         # The body is pushed back about as far as it would go too far; what else that leads too far has its say after.
         near = (ahead > -deepest) | (rows.violation > 0)
@@ -348,11 +319,10 @@ class ManyContactsStep(ContactStep):
         model: InverseHessian,
         rows: Rows,
         d: Floats,
-        share: float = 1.0,
         guess: Guess | None = None,
         gradient: Floats | None = None,
     ) -> None:
-        super().__init__(body, model, rows, d, share)
+        super().__init__(body, model, rows, d)
         guess = guess or Guess()
         self.forces = np.zeros(len(rows)) if guess.forces is None else guess.forces.copy()
         self._work = None if gradient is None else dot(gradient, d)
@@ -394,7 +364,7 @@ class ManyContactsStep(ContactStep):
         """Whether forces of the rows that are near are exact enough, which may lead to too much energy by `gap`."""
         if self._work is None:
             return gap <= GAP_OF_MARCH * rows.energy_at(self._ahead[self._near])
-        work = self._work - float(forces @ self._moved[self._near]) / self.share
+        work = self._work - float(forces @ self._moved[self._near])
         promised = work + rows.energy_at(violation) - rows.energy
         return gap <= max(GAP_SHARE * self._body.tolerance(), GAP_RELATIVE * abs(promised))
 
