@@ -411,7 +411,9 @@ class SpreadAnswers:
             return None
         columns = (3 * rows.vertices[:, :, None] + np.arange(3)).reshape(len(rows), 12)
         values = (rows.weights[:, :, None] * rows.directions[:, None]).reshape(len(rows), 12)
-        N = sp.csr_matrix((values.ravel(), columns.ravel(), 12 * np.arange(len(rows) + 1)), (len(rows), 3 * self._count))
+        N = sp.csr_matrix(
+            (values.ravel(), columns.ravel(), 12 * np.arange(len(rows) + 1)), (len(rows), 3 * self._count)
+        )
         N.eliminate_zeros()
         return (N @ N.T + sp.diags(self._delta)).tocsr()
 

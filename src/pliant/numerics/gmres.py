@@ -22,7 +22,9 @@ def gmres(
     ends it. most: products.
     """
     size = float(np.linalg.norm(right))
-    factors, directions, basis = np.zeros(0), [], [right / max(size, 1e-300)]
+    factors: Floats = np.zeros(0)
+    directions: list[Floats] = []
+    basis = [right / max(size, 1e-300)]
     H, goal = np.zeros((most + 1, most)), np.zeros(most + 1)
     goal[0] = size
     for k in range(most if size > 0 else 0):
@@ -33,7 +35,7 @@ def gmres(
             image = image - H[j, k] * earlier
         H[k + 1, k] = np.linalg.norm(image)
         known = H[: k + 2, : k + 1]
-        factors = np.linalg.lstsq(known, goal[: k + 2], rcond=None)[0]
+        factors = np.asarray(np.linalg.lstsq(known, goal[: k + 2], rcond=None)[0], np.float64)
         if np.linalg.norm(known @ factors - goal[: k + 2]) <= reduction * size or H[k + 1, k] <= 1e-14 * size:
             break
         basis.append(image / H[k + 1, k])
