@@ -125,8 +125,8 @@ class CollisionSurface:
             found = self._among(path)
         if found is None:
             raise PliantError(
-                "points of the surface are no finite numbers, so what it meets cannot be found; expected loads, weights "
-                "and steps that its material can follow"
+                "points of the surface are no finite numbers, so what it meets cannot be found; expected loads, "
+                "weights and steps that its material can follow"
             )
         return found
 
