@@ -8,6 +8,7 @@ import pytest
 from pliant import rotations
 from pliant.contact.collision_pairs import CollisionSurface, clearances
 from pliant.contact.solids import Box
+from pliant.core.errors import PliantError
 from pliant.core.shapes import bounding_diagonal
 from self_contact_shapes import all_crossings, bars, bumpy, closest_on_triangles, fist, joined, plates, soup
 from surfaces import sphere
@@ -75,6 +76,17 @@ def test_what_comes_near_beside_a_path_that_was_looked_at_is_found_without_looki
     closer[lower:, 2] -= 0.035
     assert len(prepared.sweep(closer)) == len(CollisionSurface(triangles, points, 0.1).sweep(closer)) > 0
     assert prepared._candidates is looked
+
+
+@pytest.mark.parametrize("looked", [False, True])
+def test_points_that_are_no_numbers_are_refused(looked):
+    triangles, points, _ = plates(0.13)
+    prepared, broken = CollisionSurface(triangles, points, 0.1), points.copy()
+    if looked:
+        prepared.sweep(points)
+    broken[3, 1] = np.nan
+    with pytest.raises(PliantError, match="no finite numbers"):
+        prepared.sweep(points, broken)
 
 
 def test_plates_meet_after_the_share_of_the_path_between_them():

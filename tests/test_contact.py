@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from scipy.optimize import nnls
 
 from pliant import Blendshapes, InputError, Pull, Shapes, gallery
@@ -25,7 +26,7 @@ from pliant.contact.forces import Answers, Compliance, Rows, bounded_forces
 from pliant.contact.inverse_hessian import InverseHessian
 from pliant.contact.response import minimise
 from pliant.contact.solver import ContactSolver
-from pliant.contact.steps import Guess, LocalContactsStep, contact_step
+from pliant.contact.steps import Guess, LocalContactsStep, SpreadAnswers, contact_step
 from pliant.contact.watched_rows import MAX_PENETRATION, ObstacleContacts, SurfaceWatch
 from pliant.core.errors import PliantWarning
 from pliant.core.normals import unit
@@ -86,7 +87,7 @@ def test_a_step_leads_downhill_though_the_free_one_is_too_long():
         solve=lambda forces: forces, compliance=Compliance(lambda vertices: np.eye(count)[:, vertices], count)
     )
     gradient = np.array([[0.0, 0, 10]])
-    move = contact_step(body, gradient, gradient, InverseHessian(), rows, Guess(), 0.05)
+    move = contact_step(body, gradient, gradient, InverseHessian(), rows, Guess())
     assert move.promised(gradient) < 0
 
 
@@ -110,7 +111,8 @@ def test_forces_of_friction_are_those_that_coulombs_law_asks_for(friction):
         class Response:
             def __init__(self, rows, S):
                 self.rows, self.to, self.stiffness = rows, S.__matmul__, 1 / S.diagonal()
-                self.resisting = self.stiffness.__mul__
+                self.softness = np.abs(S).sum(axis=1)
+                self.resisting = lambda acting: self.stiffness.__mul__
                 self.between = lambda chosen: S[np.ix_(chosen, chosen)]
 
         ahead = np.concatenate([0.5 * RNG.normal(size=count), RNG.normal(size=2 * count)])
@@ -159,6 +161,32 @@ def test_friction_settles_where_many_rows_share_few_vertices():
     force, _, exact = swept_coulomb_forces(Response(), -np.abs(ahead), force, given[-1])
     assert exact
     assert not force.any()
+
+
+def test_rows_that_share_their_vertices_are_preconditioned_as_well_as_others():
+    """A plane on a plate, at its vertices and, here and there, at points of faces whose vertices it is on as well."""
+    side, rng = 8, np.random.default_rng(2)
+    count, at = side**2, np.arange(side**2).reshape(side, side)
+    L = np.zeros((count, count))
+    for a, b in ((at[1:], at[:-1]), (at[:, 1:], at[:, :-1])):
+        L[a.ravel(), b.ravel()] = L[b.ravel(), a.ravel()] = -1
+    L += np.diag(0.1 - L.sum(axis=1))
+    T = np.linalg.inv(L)
+    compliance = Compliance(lambda vertices: T[:, vertices], count, sp.csr_matrix(L))
+    body = SimpleNamespace(solve=T.__matmul__, resist=L.__matmul__, compliance=compliance, free=np.zeros((count, 3)))
+    body.stiffness = L.diagonal()
+    corner = at[:-1, :-1].ravel()[::4]
+    weights = rng.dirichlet(np.ones(3), len(corner))
+    faces = SurfaceSamples.at_faces(np.stack([corner, corner + 1, corner + side], axis=1), weights)
+    points = SurfaceSamples.at_vertices(np.arange(count)).joined(faces)
+    many, up = len(points), np.tile([0.0, 0, 1], (len(points), 1))
+    rows = Rows.pushing(points.vertices, points.weights, up, np.zeros(many), np.full(many, 1200.0))
+    answers = SpreadAnswers(rows, body, InverseHessian())
+    for acting in (np.ones(many, bool), rng.random(many) < 0.8):
+        S = np.array([answers.to(e) for e in np.eye(many)]) + np.diag(1 / rows.rho)
+        inverse = np.array([answers.resisting(acting)(e) for e in np.eye(many)])
+        values = np.linalg.eigvals(inverse[np.ix_(acting, acting)] @ S[np.ix_(acting, acting)]).real
+        assert values.max() < 20 * values.min()
 
 
 def test_friction_acts_on_the_row_that_presses_where_several_are_at_a_point():

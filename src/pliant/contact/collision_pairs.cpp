@@ -1,5 +1,6 @@
 // Vertices and triangles, and pairs of edges, that come near each other on straight paths; see collision_pairs.py.
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <vector>
 
@@ -405,7 +406,9 @@ double beside(In<double, 2> points, In<double, 2> from, In<double, 2> to) {
     const double share = square > 0 ? clamped(along / square) : 0.0;
     for (int64_t v = 0; v < points.shape[0]; ++v) {
         const Vec3 x = row3(from, v), away = row3(points, v) - x - share * (row3(to, v) - x);
-        farthest = std::max(farthest, dot(away, away));
+        const double square_away = dot(away, away);
+        if (std::isnan(square_away)) return HUGE_VAL;  // a path that is beside no other
+        farthest = std::max(farthest, square_away);
     }
     return std::sqrt(farthest);
 }

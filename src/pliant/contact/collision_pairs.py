@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pliant.core.errors import PliantError
 from pliant.core.normals import triangle_normals, unit
 from pliant.core.topology import Floats, Ints
 from pliant.core.values import locked
@@ -122,7 +123,11 @@ class CollisionSurface:
         if found is None:
             self._candidates = (*self._near_path(path), before.copy(), after.copy())
             found = self._among(path)
-        assert found is not None
+        if found is None:
+            raise PliantError(
+                "points of the surface are no finite numbers, so what it meets cannot be found; expected loads, "
+                "weights and steps that its material can follow"
+            )
         return found
 
     def _among(self, path: Any) -> NearPairs | None:

@@ -56,9 +56,10 @@ class SurfaceSamples:
         return np.count_nonzero(self.weights, axis=1) > 1
 
     @property
-    def keys(self) -> list[tuple[float, ...]]:
-        """What tells them apart."""
-        return [(*v, *w) for v, w in zip(self.vertices.tolist(), self.weights.tolist(), strict=True)]
+    def keys(self) -> NDArray[np.void]:
+        """(m,) what tells them apart."""
+        bits = np.ascontiguousarray(self.weights + 0.0).view(np.int64)  # without negative zeros
+        return np.concatenate([self.vertices, bits], axis=1).view(np.dtype((np.void, 64)))[:, 0]
 
     def chosen(self, which: NDArray[np.bool_]) -> SurfaceSamples:
         """Some of them."""
@@ -361,24 +362,36 @@ class Anchors:
 
         Where two edges meet, or a corner and a face, the point moves along them: it is the nearest on the same.
         """
-        at: dict[tuple[float, ...], list[int]] = {}
-        every = SurfaceSamples(contacts.vertices, contacts.weights).keys
-        for k in np.argsort(-contacts.violation, kind="stable").tolist():
-            at.setdefault(every[k], []).append(k)
-        keys = self.samples.keys
-        found = [(k, at[key].pop(0)) for k, key in enumerate(keys) if at.get(key)]
-        known, loose = {k for k, _ in found}, self.samples.on_faces
-        on: dict[tuple[float, ...], list[int]] = {}
-        for some in at.values() if loose.any() else ():
-            for k in some:
-                on.setdefault(tuple(contacts.vertices[k].tolist()), []).append(k)
+        points, loose = SurfaceSamples(contacts.vertices, contacts.weights), self.samples.on_faces
+        strongest = np.argsort(-contacts.violation, kind="stable")
+        _, number = np.unique(np.concatenate([self.samples.keys, points.keys[strongest]]), return_inverse=True)
+        held, pressed = (_ranked(some, len(number)) for some in np.split(number, [len(loose)]))
+        _, which, row = np.intersect1d(held, pressed, assume_unique=True, return_indices=True)
+        order = np.argsort(which)
+        which, row = which[order], strongest[row[order]]
+        loose[which] = False
+        if not loose.any():
+            return which, row
+        on: dict[tuple[int, ...], list[int]] = {}
+        for k in strongest[~np.isin(strongest, row)].tolist():
+            on.setdefault(tuple(contacts.vertices[k].tolist()), []).append(k)
+        found = []
         for k in np.flatnonzero(loose).tolist():
-            some = on.get(keys[k][:4], [])
-            if k not in known and some:
+            some = on.get(tuple(self.samples.vertices[k].tolist()))
+            if some:
                 away = np.abs(contacts.weights[some] - self.samples.weights[k]).sum(axis=1)
                 found.append((k, some.pop(int(np.argmin(away)))))
-        which, row = np.array(found, dtype=np.int64).reshape(-1, 2).T
-        return which, row
+        more = np.array(found, dtype=np.int64).reshape(-1, 2)
+        return np.concatenate([which, more[:, 0]]), np.concatenate([row, more[:, 1]])
+
+
+def _ranked(number: Ints, most: int) -> Ints:
+    """(m,) numbers (m,) made to tell equal ones apart: the first of each, the second, and so on; `most` at most."""
+    order = np.argsort(number, kind="stable")
+    first = np.flatnonzero(np.diff(number[order], prepend=-1))
+    rank = np.empty(len(number), np.int64)
+    rank[order] = np.arange(len(number)) - np.repeat(first, np.diff(first, append=len(number)))
+    return number * most + rank
 
 
 def friction_rows(anchors: Anchors, contacts: Rows, coefficient: float, x: Floats) -> RowMaker:

@@ -1,22 +1,23 @@
-"""The forces of many contacts, and of contacts with friction, by Newton's method and conjugate gradients.
+"""The forces of many contacts, and of contacts with friction, by Newton's method.
 
 With S the body's answer to forces, and v where its points would come without them, forces λ lead to ``u = v - S λ``.
 Contacts and Coulomb's law ask for
 
     λ = P(ρ u):    λ_n = max(ρ u_n, 0),    λ_t = ρ u_t, cut down to the length μ λ_n,
 
-which is the same as ``λ = P(λ + c g)`` with ``g = u - λ/ρ`` for any c > 0. Each Newton step takes from this which
-contacts push, which points stick and which slide, and in which direction. Then g = 0 where forces are free to change is
-a linear problem, symmetric and positive definite: friction is bounded by normal forces found before, and across the
-direction of sliding it acts like a spring (the derivative of the projection).
+which is the same as ``λ = P(λ + c g)`` with ``g = u - λ/ρ`` for any c > 0. Each Newton step (Alart and Curnier 1991)
+takes from this which contacts push, which points stick and which slide, and in which direction. Then g = 0 where forces
+are free to change is a linear problem: friction of what slides follows the normal forces, which makes it unsymmetric,
+and across the direction of sliding it acts like a spring (the derivative of the projection). S is only multiplied with.
 
-For given bounds of friction the forces minimise ``½ λ·S λ + ½ λ²/ρ - v·λ``. A Newton step that leads too far goes no
-farther than to the least of this along it, as in the gradient projection of Moré and Toraldo (1991). When what is
-lacking has become a tenth, friction is bounded anew, and cut down to that. S is only multiplied with.
+What c is decides how many steps there are. By forces that all points lack at once, each moves much farther than by its
+own: with c the inverse of the sum of a row of S, ``λ + c g`` leads no farther than to balance, and few points change
+sides in vain.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol
@@ -28,24 +29,19 @@ from numpy.typing import NDArray
 from pliant.contact.forces import EAGER_SHARE, Rows
 from pliant.core.topology import Floats, Ints
 from pliant.native import kernels
+from pliant.numerics.gmres import gmres
 
 MAX_NEWTON_STEPS = 60
-MAX_CG_STEPS = 40
-"""In one Newton step."""
-CG_REDUCTION = 0.1
-"""Of the residual, in one Newton step: what pushes is not known well enough for more."""
-
-
+MAX_PRODUCTS, LINEAR_REDUCTION = 40, 0.1
+"""With S, in one Newton step; of the residual there: what pushes is not known well enough for more."""
+LEAST_SHARE = 0.2
+"""Of a Newton step that leads to more energy, for half of it to be tried."""
 MAX_SWEEP_ROUNDS, SWEEPS_A_ROUND = 40, 25
 """Of Gauss-Seidel, each followed by a look at whether forces are exact enough."""
 BISECTIONS, MINIMISED_SHARE = 30, 1e-9
 """Of a step, for the least along it; change of forces, over the largest, that ends Newton's method for given bounds."""
 MAX_SETTLING_STEPS, SETTLING_REDUCTION = 8, 0.5
 """Newton steps after some of them, and of the energy that is too much, for another one."""
-PASS_REDUCTION = 0.1
-"""Of the energy that is too much, before friction is bounded anew."""
-FULL_STEP_REDUCTION = 0.9
-"""Of the least such energy by which a Newton step is taken as it is."""
 
 
 class Response(Protocol):
@@ -54,12 +50,14 @@ class Response(Protocol):
     rows: Rows
     stiffness: Floats
     """(m,) about how much force moves a row's point alone by 1."""
+    softness: Floats
+    """(m,) about how far it moves by a force 1 at every contact."""
 
     def to(self, force: Floats) -> Floats:
         """(m,) S λ: how far the rows' points move along their directions."""
 
-    def resisting(self, motion: Floats) -> Floats:
-        """(m,) about S⁻¹ of a motion; symmetric and positive definite."""
+    def resisting(self, acting: NDArray[np.bool_]) -> Callable[[Floats], Floats]:
+        """About S⁻¹ between some rows (m,), of a motion (m,) that the others do not have; symmetric."""
 
 
 class DenseResponse(Protocol):
@@ -108,31 +106,23 @@ def coulomb_forces(response: Response, ahead: Floats, guess: Floats, enough: Eno
     ahead: (m,) violations without forces. guess: (m,) at the forces.
     """
     rows = response.rows
-    local = 1 / (1 / response.stiffness + 1 / rows.rho)
-    force, u, gap, until, least = np.zeros(len(rows)), ahead, 0.0, 0.0, 0.0
-    change = in_cone(rows, guess)
+    force = in_cone(rows, guess)
+    u, bounds = ahead - response.to(force), bounded(rows, force)
     for _ in range(MAX_NEWTON_STEPS):
-        if gap <= until:  # friction is bounded by the normal forces anew
-            if change.any():
-                force, u = force + change, u - response.to(change)
-            rows = bounded(rows, force)
-            gap = _gap(rows, force, u)
-            if enough(rows, force, u, gap):
-                return force, rows, True
-            until, least = PASS_REDUCTION * gap, gap
-        change, answer = _newton_step(response, rows, force, u, local)
-        full = _gap(rows, force + change, u - answer)
-        if full < FULL_STEP_REDUCTION * least:
-            force, u, gap = force + change, u - answer, full
-        else:  # no farther than to the least of ½ λ·S λ + ½ λ²/ρ - v·λ
-            downhill = float(change @ (u - force / rows.rho))
-            length = min(1.0, downhill / max(float(change @ (answer + change / rows.rho)), 1e-300))
-            force, u = force + length * change, u - length * answer
-            gap = _gap(rows, force, u)
-        least = min(least, gap)
-        change = in_cone(rows, force) - force
-    force = in_cone(rows, force)
-    return force, bounded(rows, force), False
+        gap = _gap(bounds, force, u)
+        if enough(bounds, force, u, gap):
+            return force, bounds, True
+        wished, moved = _newton_step(response, force, u)
+        share = 1.0
+        while True:
+            found = in_cone(rows, force + share * (wished - force))
+            answer = moved if np.array_equal(found, wished) else response.to(found - force)
+            bounds = bounded(rows, found)
+            if share <= LEAST_SHARE or _gap(bounds, found, u - answer) < gap:
+                break
+            share *= 0.5
+        force, u = found, u - answer
+    return force, bounds, enough(bounds, force, u, _gap(bounds, force, u))
 
 
 def swept_coulomb_forces(
@@ -277,21 +267,43 @@ def _share_to_the_least(rows: Rows, u: Floats, answer: Floats, slope: float, cur
     return high
 
 
-def _newton_step(response: Response, rows: Rows, force: Floats, u: Floats, local: Floats) -> tuple[Floats, Floats]:
-    """(m,) a change of forces within the bounds of rows, downhill, and S of it."""
-    free, start = _free(rows, force, force + local * (u - force / rows.rho), local)
-    wished, moved = _conjugate_gradients(response, free, start, force, u, local)
-    change, g = _clamped(rows, wished) - force, u - force / rows.rho
-    if not float(change @ g) > 0:  # what was taken to push, stick or slide is wrong
-        change = _clamped(rows, force + local * g) - force
-    elif np.array_equal(force + change, wished):
-        return change, moved
-    return change, response.to(change)
+def _newton_step(response: Response, force: Floats, u: Floats) -> tuple[Floats, Floats]:
+    """(m,) forces that are right, about, if what pushes, sticks and slides goes on to, and S of how these change."""
+    rows = response.rows
+    gain, (both, _) = 1 / (response.softness + 1 / rows.rho), rows.friction_pairs
+    gain[both] = gain[both].min(axis=1)[:, None]  # a cone has no other directions than friction
+    trial = force + gain * (u - force / rows.rho)
+    free, _ = _free(bounded(rows, np.maximum(trial, 0.0)), np.zeros(len(rows)), trial, gain)
+    pairs, start = free.sliding, np.where(free.rows, force, 0.0)
+    pressing = pairs[:, 0] + rows.bounded_by[pairs[:, 0]]
+    along = rows.friction[pairs] * np.stack([free.across[:, 1], -free.across[:, 0]], axis=1)
+    start[pairs] = start[pressing][:, None] * along
+    moved, answers = response.to(start - force), []
+    weight = 1 / np.sqrt(1 + response.stiffness * (free.compliance - 1 / rows.rho))
+    acting = free.rows.copy()
+    acting[pairs] = True
+    resisting = response.resisting(acting)
 
+    def following(change: Floats) -> Floats:
+        """(m,) a change of free forces, with the friction that follows it."""
+        change = change.copy()
+        change[pairs] += change[pressing][:, None] * along
+        return change
 
-def _clamped(rows: Rows, force: Floats) -> Floats:
-    """(m,) forces within the bounds of rows."""
-    return rows.forces_at(force / rows.rho)
+    def product(change: Floats) -> Floats:
+        answers.append(response.to(following(change)))
+        return free.of(answers[-1] + free.compliance * change)
+
+    shares, changes = gmres(
+        product,
+        free.of(u - moved - free.compliance * start),
+        lambda residual: free.of(weight * resisting(weight * residual)),
+        LINEAR_REDUCTION,
+        MAX_PRODUCTS,
+    )
+    for share, change, answer in zip(shares, changes, answers, strict=True):
+        start, moved = start + share * following(change), moved + share * answer
+    return start, moved
 
 
 def in_cone(rows: Rows, force: Floats) -> Floats:
@@ -339,27 +351,3 @@ def _free(rows: Rows, force: Floats, trial: Floats, local: Floats) -> tuple[_Fre
     start[slide] = limit[sliding, None] * along
     compliance[slide] += excess[:, None] / local[slide]
     return _Free(free, slide, np.stack([-along[:, 1], along[:, 0]], axis=1), compliance), start
-
-
-def _conjugate_gradients(
-    response: Response, free: _Free, start: Floats, force: Floats, u: Floats, local: Floats
-) -> tuple[Floats, Floats]:
-    """(m,) forces that lack less where they are free to change, from `start`; and S of how they differ from `force`."""
-    moved = np.zeros(len(u)) if start is force else response.to(start - force)
-    force = start
-    residual = free.of(u - moved - free.compliance * force)
-    weight = 1 / np.sqrt(1 + local * (free.compliance - 1 / response.rows.rho))
-    z = free.of(weight * response.resisting(weight * residual))
-    direction, product = z, float(residual @ z)
-    end = CG_REDUCTION**2 * product
-    for _ in range(MAX_CG_STEPS):
-        if product <= end or product <= 0:
-            break
-        answer = response.to(direction)
-        change = free.of(answer + free.compliance * direction)
-        length = product / float(direction @ change)
-        force, moved, residual = force + length * direction, moved + length * answer, residual - length * change
-        z = free.of(weight * response.resisting(weight * residual))
-        before, product = product, float(residual @ z)
-        direction = z + product / before * direction
-    return force, moved

@@ -182,9 +182,11 @@ class ComplianceBlock:
 
         if self.table.dtype == np.float64:
             return np.asarray(self.table @ forces)
-        # The time is that of reading the table: half of it, in LAPACK's order.
-        moved = [ssymv(1.0, self.table.T, column) for column in forces.T.astype(np.float32)]
-        return np.stack(moved, axis=1, dtype=np.float64)
+        # The time is that of reading the table: half of it, in LAPACK's order, and not for what is 0 on a plane.
+        moved = np.zeros(forces.shape)
+        for axis in np.flatnonzero(forces.any(axis=0)):
+            moved[:, axis] = ssymv(1.0, self.table.T, forces[:, axis].astype(np.float32))
+        return moved
 
     def resist(self, motion: Floats) -> Floats:
         """(k, 3) about the forces that a motion takes."""

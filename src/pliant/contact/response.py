@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from time import thread_time
 from typing import Protocol
 
@@ -22,7 +23,7 @@ from numpy.typing import NDArray
 from pliant.contact.body import ContactBody
 from pliant.contact.forces import LocalCompliance, Rows
 from pliant.contact.inverse_hessian import InverseHessian
-from pliant.contact.steps import Guess, LocalContactsStep, contact_step, longest, padded
+from pliant.contact.steps import ContactStep, Guess, LocalContactsStep, contact_step, longest, padded
 from pliant.core.topology import Floats
 from pliant.numerics.line_search import SUFFICIENT_DECREASE
 
@@ -110,27 +111,20 @@ def minimise(
     for iteration in range(iterations):
         if thread_time() > deadline:
             return outcome(iteration, False)
-        move = contact_step(body, gradient, z, model, rows, guess, farthest)
+        move = contact_step(body, gradient, z, model, rows, guess)
         promised = move.promised(gradient)
         rows, forces = move.rows, move.foreseen_forces
         if not promised <= 0 and model.steps:  # what is remembered does not fit here
             model = InverseHessian()
             continue
-        enough, certain = body.tolerance(), move.exact and move.share == 1
-        quiet = quiet + (2 if 0 <= -promised < CERTAIN_SHARE * enough else 1) if certain and -promised < enough else 0
+        enough = body.tolerance()
+        quiet = (
+            quiet + (2 if 0 <= -promised < CERTAIN_SHARE * enough else 1) if move.exact and -promised < enough else 0
+        )
         if quiet >= 2:
             return outcome(iteration, True)
-        length = _length(move.step(), farthest)
-        if meet is not None:
-            for k in range(MAX_MEETINGS + 1):
-                share, new = meet(x, x + length * move.step())
-                if not new or k == MAX_MEETINGS:
-                    break
-                rows = rows_at(x)
-                guess = guess.longer(len(rows))
-                move = contact_step(body, gradient, z, model, rows, guess, farthest)
-                length = _length(move.step(), farthest)
-            length *= share
+        anew = partial(contact_step, body, gradient, z, model)
+        move, guess, length = _unobstructed(anew, rows_at, x, move, guess, farthest, meet)
         step, promised, before = move.step(), move.promised(gradient), gradient.copy()
         rows = move.rows if meet is None else rows_at(x).bounded_as(move.rows)
         forces = padded(move.foreseen_forces, len(rows))
@@ -140,14 +134,14 @@ def minimise(
         if reached.energy + reached.rows.energy > total or reached.length < MIN_STEP_LENGTH:
             energy = body.energy(x, gradient)
             if not model.steps:
-                found = outcome(iteration, move.exact and abs(promised) < STALLED_SHARE * body.tolerance())
-                return replace(found, blocked=length < MIN_STEP_LENGTH)
+                stalled = move.exact and abs(promised) < STALLED_SHARE * body.tolerance()
+                return replace(outcome(iteration, stalled), blocked=length < MIN_STEP_LENGTH)
             model, z = InverseHessian(), body.solve(gradient)
             continue
         start, x, energy, rows = x, reached.x, reached.energy, reached.rows
         # What the model of the energy got wrong bounds what another step could still gain.
         wrong = abs(total - energy - rows.energy + promised)
-        if certain and reached.length == 1 and wrong < MODEL_ERROR_SHARE * enough:
+        if move.exact and reached.length == 1 and wrong < MODEL_ERROR_SHARE * enough:
             return outcome(iteration + 1, True)
         solved = body.solve(gradient)
         model.add(x - start, gradient - before, solved - z)
@@ -205,9 +199,25 @@ def settle(
     return ContactMinimum(x, InverseHessian(), move.rows, move.forces, iteration + 1, residual, done and move.exact)
 
 
-def _length(step: Floats, farthest: float) -> float:
-    """The share of a step that goes no farther than rows can tell."""
-    return min(1.0, 2 * farthest / max(longest(step), 1e-300))
+def _unobstructed(
+    found: Callable[[Rows, Guess], ContactStep],
+    rows_at: Callable[[Floats], Rows],
+    x: Floats,
+    move: ContactStep,
+    guess: Guess,
+    farthest: float,
+    meet: Callable[[Floats, Floats], tuple[float, bool]] | None,
+) -> tuple[ContactStep, Guess, float]:
+    """A step, found anew with what it would meet, its guess, and the share of it that is free and not too far."""
+    for k in range(MAX_MEETINGS + 1):
+        length = min(1.0, farthest / max(longest(move.step()), 1e-300))
+        share, new = (1.0, False) if meet is None else meet(x, x + length * move.step())
+        if not new or k == MAX_MEETINGS:
+            break
+        rows = rows_at(x)
+        guess = guess.longer(len(rows))
+        move = found(rows, guess)
+    return move, guess, share * length
 
 
 @dataclass(frozen=True, eq=False)

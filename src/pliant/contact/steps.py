@@ -13,7 +13,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.sparse.linalg import splu
 
 from pliant.contact.body import ContactBody
 from pliant.contact.coulomb import bounded, coulomb_forces, in_cone, swept_coulomb_forces
@@ -50,6 +52,8 @@ FIRST_SWEEPS = 9
 """The same, that tell which of many rows act, for Newton's method."""
 MAX_SWEEPS = 1000
 """Over all rows, where vertices give way each by itself."""
+SHARED_WEIGHT = 1e-6
+"""Product of two rows' weights and directions below which they have nothing to do with each other."""
 MAX_DENSE_VERTICES = 2500
 """Vertices above which sparse solves are quicker than products with the dense L⁻¹ between them."""
 GAP_SHARE, GAP_RELATIVE, GAP_OF_MARCH = 0.05, 1e-3, 1e-4
@@ -87,45 +91,18 @@ def contact_step(
     model: InverseHessian,
     rows: Rows,
     guess: Guess,
-    farthest: float,
 ) -> ContactStep:
-    """The step d that minimises the model of the elastic energy together with the rows; z = L⁻¹ gradient.
-
-    A step that would go farther than `farthest`, with forces as guessed, is shortened before the rows have their say.
-    """
+    """The step d that minimises the model of the elastic energy together with the rows; z = L⁻¹ gradient."""
     free = -_corrected(model, z, gradient)
     if guess.answer is None and guess.forces is not None and guess.forces.any():
         push = rows.spread(guess.forces, len(free))
         guess = replace(guess, answer=_corrected(model, body.solve(push), push))
-    share = min(1.0, farthest / max(longest(free if guess.answer is None else free + guess.answer), 1e-300))
-    move = _step_of(body, model, rows, free, share, guess, gradient)
-    if share == 1:
-        return move
-    # Contacts, with forces that are too small, may hold it back, or push farther than the energy allows.
-    uphill = move.promised(gradient) >= 0
-    if not uphill and longest(move.step()) >= 0.5 * farthest:
-        return move
-    more = Guess(move.pushing, move.forces / share, (move.step() - move.d) / share)
-    whole = _step_of(body, model, rows, free, 1.0, more, gradient)
-    return whole if uphill or longest(whole.step()) <= farthest else move
-
-
-def _step_of(
-    body: ContactBody,
-    model: InverseHessian,
-    rows: Rows,
-    free: Floats,
-    share: float,
-    guess: Guess,
-    gradient: Floats,
-) -> ContactStep:
-    """The step for a share of the motion without contact."""
     if isinstance(body.compliance, LocalCompliance):
-        return LocalContactsStep(body, body.compliance, rows, share * free, share, guess.forces)
-    if _are_many(rows, share * free):
-        return ManyContactsStep(body, model, rows, share * free, share, guess, gradient)
-    few = FewContactsStep(body, model, rows, share * free, share, guess.pushing)
-    return few if few.exact else ManyContactsStep(body, model, rows, share * free, share, guess, gradient)
+        return LocalContactsStep(body, body.compliance, rows, free, guess.forces)
+    if _are_many(rows, free):
+        return ManyContactsStep(body, model, rows, free, guess, gradient)
+    few = FewContactsStep(body, model, rows, free, guess.pushing)
+    return few if few.exact else ManyContactsStep(body, model, rows, free, guess, gradient)
 
 
 def deflected(rows: Rows, d: Floats, body: ContactBody) -> Floats:
@@ -165,7 +142,7 @@ def _are_many(rows: Rows, d: Floats) -> bool:
 class ContactStep:
     """A motion d (n, 3) and the forces by which rows answer it; what these add to the motion is found when asked for.
 
-    share: of the free motion, which d is. foreseen: (m,) violations after it: at first of the rows that are near, and
+    foreseen: (m,) violations after it: at first of the rows that are near, and
     of all once the step is found.
     """
 
@@ -176,8 +153,8 @@ class ContactStep:
     exact = True
     """Whether the forces are those that minimise the model."""
 
-    def __init__(self, body: ContactBody, model: InverseHessian, rows: Rows, d: Floats, share: float = 1.0) -> None:
-        self.rows, self.d, self.share = rows, d, share
+    def __init__(self, body: ContactBody, model: InverseHessian, rows: Rows, d: Floats) -> None:
+        self.rows, self.d = rows, d
         self._body, self._model = body, model
         self._step: Floats | None = None
         self._moved = rows.along(d)
@@ -233,10 +210,10 @@ class ContactStep:
     def promised(self, gradient: Floats) -> float:
         """How the energy changes along the step, with `gradient` at its start; found without the step where it can be.
 
-        With forces λ the step is d + B⁻¹ Nᵀ λ, and g·B⁻¹ Nᵀ λ = -λ·N d / share, as d = -share B⁻¹ g.
+        With forces λ the step is d + B⁻¹ Nᵀ λ, and g·B⁻¹ Nᵀ λ = -λ·N d, as d = -B⁻¹ g.
         """
         if self._step is None and self._is_complete():
-            work = dot(gradient, self.d) - float(self.forces @ self._moved) / self.share
+            work = dot(gradient, self.d) - float(self.forces @ self._moved)
         else:
             work = dot(gradient, self.step())
         return work + self.rows.energy_at(self.foreseen) - self.rows.energy
@@ -251,10 +228,9 @@ class LocalContactsStep(ContactStep):
         compliance: LocalCompliance,
         rows: Rows,
         d: Floats,
-        share: float = 1.0,
         guess: Floats | None = None,
     ) -> None:
-        super().__init__(body, InverseHessian(), rows, d, share)
+        super().__init__(body, InverseHessian(), rows, d)
         self.forces, moved = np.zeros(len(rows)) if guess is None else in_cone(rows, guess), np.zeros_like(d)
         pairs, bounding = rows.friction_pairs
         given = (rows.vertices, rows.weights, rows.directions), rows.rho, self._ahead
@@ -303,10 +279,9 @@ class FewContactsStep(ContactStep):
         model: InverseHessian,
         rows: Rows,
         d: Floats,
-        share: float = 1.0,
         pushing: NDArray[np.bool_] | None = None,
     ) -> None:
-        super().__init__(body, model, rows, d, share)
+        super().__init__(body, model, rows, d)
         ahead, deepest = self._ahead, float(self._ahead.max(initial=0.0))
         # The body is pushed back about as far as it would go too far; what else that leads too far has its say after.
         near = (ahead > -deepest) | (rows.violation > 0)
@@ -344,11 +319,10 @@ class ManyContactsStep(ContactStep):
         model: InverseHessian,
         rows: Rows,
         d: Floats,
-        share: float = 1.0,
         guess: Guess | None = None,
         gradient: Floats | None = None,
     ) -> None:
-        super().__init__(body, model, rows, d, share)
+        super().__init__(body, model, rows, d)
         guess = guess or Guess()
         self.forces = np.zeros(len(rows)) if guess.forces is None else guess.forces.copy()
         self._work = None if gradient is None else dot(gradient, d)
@@ -390,7 +364,7 @@ class ManyContactsStep(ContactStep):
         """Whether forces of the rows that are near are exact enough, which may lead to too much energy by `gap`."""
         if self._work is None:
             return gap <= GAP_OF_MARCH * rows.energy_at(self._ahead[self._near])
-        work = self._work - float(forces @ self._moved[self._near]) / self.share
+        work = self._work - float(forces @ self._moved[self._near])
         promised = work + rows.energy_at(violation) - rows.energy
         return gap <= max(GAP_SHARE * self._body.tolerance(), GAP_RELATIVE * abs(promised))
 
@@ -399,46 +373,76 @@ class SpreadAnswers:
     """S = N B⁻¹ Nᵀ as a product (`pliant.contact.coulomb.Response`): forces are spread to vertices, which L⁻¹ moves.
 
     L⁻¹ is dense between the rows' vertices, if these are not too many. About S⁻¹ are the forces by which these vertices
-    resist a motion if no other vertex moves (the lumped preconditioner of FETI; Farhat and Roux 1991). Where rows are
-    more than their vertices, it is ``ρ - ρ P (T⁻¹ + Pᵀ ρ P)⁻¹ Pᵀ ρ``, with T the dense L⁻¹ and P the rows' weights.
+    resist a motion if no other vertex moves (the lumped preconditioner of FETI; Farhat and Roux 1991),
+
+        A (N L Nᵀ + k δ) A,    A = (N Nᵀ + δ)⁻¹,    δ = k / ρ,
+
+    with k the stiffness of rows' points. Rows that share vertices with others are all but dependent; then A is no
+    diagonal, and rows' own compliance decides.
     """
 
     def __init__(self, rows: Rows, body: ContactBody, model: InverseHessian) -> None:
-        used, contacts = rows.used, rows.is_contact
+        used = rows.used
         NV = np.array([rows.along(v) for v in model.V]).reshape(len(model.V), len(rows))
         self._NV, self._MNV = NV, model.M @ NV if len(NV) else NV
-        self._scale = 1 / np.maximum(np.einsum("mk,mk->m", rows.weights, rows.weights), 1e-300)
-        self.rows, self.stiffness = rows, body.stiffness[rows.vertices[:, 0]] * self._scale
+        scale = np.maximum(np.einsum("mk,mk->m", rows.weights, rows.weights), 1e-300)
+        self.rows, self.stiffness = rows, body.stiffness[rows.vertices[:, 0]] / scale
+        self._delta = body.stiffness[rows.vertices[:, 0]] / rows.rho
+        self._diagonal = scale + self._delta
         self._resist: Callable[[Floats], Floats] = body.resist
-        self._local, self._solve = rows, body.solve
-        self._count, self._direct = len(body.free), False
+        self._local, self._solve, self._count = rows, body.solve, len(body.free)
         if len(used) <= MAX_DENSE_VERTICES:
             block = _compliance(body).block(used)
             self._local = replace(rows, vertices=np.where(rows.weights != 0, block.index[rows.vertices], 0))
             self._solve, self._resist, self._count = block.solve, block.resist, block.count
-            self._direct = block.table.dtype == np.float64 and contacts.sum() > len(used)
-            if self._direct:
-                self._resist = self._stiffened(block.table)
+        self.softness, self._gram = self._summed(), self._overlap()
 
-    def _stiffened(self, T: Floats) -> Callable[[Floats], Floats]:
-        """(T⁻¹ + Pᵀ ρ P)⁻¹ as a product."""
-        rows = self._local.chosen(self._local.is_contact)
-        weight = np.zeros(T.shape)
-        for a in range(4):
-            for b in range(4):
-                share = rows.rho * rows.weights[:, a] * rows.weights[:, b]
-                np.add.at(weight, (rows.vertices[:, a], rows.vertices[:, b]), share)
-        inverse = np.linalg.solve(np.eye(len(T)) + T @ weight, T)
-        inverse = 0.5 * (inverse + inverse.T)
-        return lambda push: np.asarray(inverse @ push)
+    def _summed(self) -> Floats:
+        """(m,) how far each row's point moves by a force 1 at every contact, about: L⁻¹ is positive."""
+        rows, every = self._local, np.zeros((self._count, 3))
+        np.add.at(every, rows.vertices[rows.is_contact], np.abs(rows.weights[rows.is_contact])[..., None])
+        answer = self._solve(every)[:, 0]
+        return np.maximum(np.einsum("mk,mk->m", np.abs(rows.weights), answer[rows.vertices]), 1 / self.stiffness)
+
+    def _overlap(self) -> Any:
+        """(m, m) sparse: N Nᵀ + δ, if rows share vertices along directions that are not orthogonal; else None."""
+        rows, contacts = self._local, self._local.is_contact
+        if np.bincount(rows.vertices[contacts][rows.weights[contacts] != 0]).max(initial=0) < 2:
+            return None
+        columns = (3 * rows.vertices[:, :, None] + np.arange(3)).reshape(len(rows), 12)
+        values = (rows.weights[:, :, None] * rows.directions[:, None]).reshape(len(rows), 12)
+        N = sp.csr_matrix(
+            (values.ravel(), columns.ravel(), 12 * np.arange(len(rows) + 1)), (len(rows), 3 * self._count)
+        )
+        N.eliminate_zeros()
+        return (N @ N.T + sp.diags(self._delta)).tocsr()
 
     def to(self, force: Floats) -> Floats:
         """(m,) S λ"""
         moved = self._local.along(self._solve(self._local.spread(force, self._count)))
         return np.asarray(moved + self._MNV.T @ (self._NV @ force))
 
-    def resisting(self, motion: Floats) -> Floats:
-        """(m,) about S⁻¹ of a motion."""
-        scale = self.rows.rho if self._direct else self._scale
-        push = scale * self._local.along(self._resist(self._local.spread(scale * motion, self._count)))
-        return scale * motion - push if self._direct else push
+    def resisting(self, acting: NDArray[np.bool_]) -> Callable[[Floats], Floats]:
+        """About S⁻¹ between some rows (m,), as a product."""
+        share, own, which = 1 / self._diagonal, self.stiffness * self._delta, np.zeros(0, np.int64)
+        if self._gram is not None:
+            which = np.flatnonzero(acting)
+            gram = self._gram[which][:, which]
+            gram.data[np.abs(gram.data) < SHARED_WEIGHT] = 0
+            gram.eliminate_zeros()
+            coupled = np.diff(gram.indptr) > 1
+            which, gram = which[coupled], gram[coupled][:, coupled]
+        factor = splu(gram.tocsc()) if len(which) else None
+
+        def overlapping(motion: Floats) -> Floats:
+            out = share * motion
+            if factor is not None:
+                out[which] = factor.solve(motion[which])
+            return out
+
+        def product(motion: Floats) -> Floats:
+            force = overlapping(motion)
+            push = self._local.along(self._resist(self._local.spread(force, self._count)))
+            return overlapping(push + own * force)
+
+        return product
