@@ -464,6 +464,13 @@ def test_the_skin_of_a_file_that_rests_in_another_pose_than_it_was_bound_in_is_k
     np.testing.assert_allclose(moved["elbow"], 2 * offsets["elbow"] @ R.T, atol=1e-9 * mesh.diagonal)
     assert not mesh.with_points(mesh.points * [1.0, 1.01, 1.0]).bind_offsets
     assert not mesh.with_points(mesh.points * [-1.0, 1.0, 1.0]).bind_offsets
+    far = mesh.points + 1e4 * mesh.diagonal * np.array([0.6, 0.0, -0.8])
+    for points in (far, far.astype(np.float32)):
+        kept = mesh.with_points(points).bind_offsets
+        np.testing.assert_allclose(kept["elbow"], offsets["elbow"], atol=1e-3 * mesh.diagonal)
+    assert not mesh.with_points(far + 0.01 * (mesh.points * [1.0, -1.0, 1.0])).bind_offsets
+    with pytest.warns(PliantWarning, match="too far to tell"):
+        assert not mesh.with_points((mesh.points + 1e6 * mesh.diagonal).astype(np.float32)).bind_offsets
     pliant.write(tmp_path / "saved.npz", mesh)
     saved = pliant.read_mesh(tmp_path / "saved.npz").bind_offsets
     assert saved.keys() == offsets.keys()
