@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from pliant.app.scene import read_scene
 from pliant.core import rotations
 from pliant.core.regions import Sphere
 from pliant.core.shapes import Layer
+from pliant.engines.simulate import anchors
 from pliant.engines.simulate.app.scene import ElasticScene, static_motion
 from pliant.engines.simulate.binding import bind
 from pliant.engines.simulate.bracing import LAG, motion_accelerations
@@ -447,6 +449,22 @@ def test_the_clip_that_is_taken_of_a_file_is_said(tmp_path, command_line):
         assert f"motion: {taken} Motion(2 frames" in command_line(*short, "--report", str(report))[1]
         assert taken in report.read_text()
         assert json.loads(command_line(*short, "--json")[1])["motion"] == taken
+
+
+def test_rounding_does_not_decide_which_joint_holds_flesh_that_two_have_alike():
+    """Else a body would be held otherwise wherever it stands."""
+    for noise in (1e-15, -1e-15):
+        binding = SimpleNamespace(
+            skin=True, at=lambda points, by=noise: np.tile([0.5 + by, 0.5 - by, 0.0], (len(points), 1))
+        )
+        chunks = SimpleNamespace(points=np.zeros((3, 3)))
+        assert not anchors._owned(binding, BONES, chunks).any()
+
+
+def test_a_shape_too_far_from_the_origin_is_said():
+    bones = Skeleton.from_positions(np.cumsum(BONES.offsets, axis=0) + 1e5, BONES.parents)
+    with pytest.warns(PliantWarning, match="diagonals away from the origin"):
+        ElasticBody(BAR.with_points(BAR.points + 1e5), bones, nodes=100)
 
 
 def test_the_skin_of_a_file_that_rests_in_another_pose_than_it_was_bound_in_is_kept(tmp_path):

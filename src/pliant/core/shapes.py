@@ -253,7 +253,9 @@ class Mesh(Convertible, Value):
         if rounding > MOST_ROUNDING * diagonal and misfit > RIGID_TOLERANCE * diagonal:
             far = f"points are {rounding / (SINGLE_PRECISION * diagonal):.1g} diagonals from the origin"
             lost = "where the file's skin was bound is not kept"
-            warnings.warn(f"{far}, too far to tell how they move: {lost}; move them nearer", PliantWarning, stacklevel=3)
+            warnings.warn(
+                f"{far}, too far to tell how they move: {lost}; move them nearer", PliantWarning, stacklevel=3
+            )
             return {}
         return {name: factor * offset @ R.T for name, offset in self.bind_offsets.items()}
 
