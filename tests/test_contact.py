@@ -740,7 +740,8 @@ def test_stiff_rows_that_projected_gradients_do_not_solve_are_solved_all_the_sam
     rng, n, m = np.random.default_rng(5), 30, 60
     directions = unit(rng.normal(size=(m, 3)))
     rows = Rows.pushing(
-        rng.integers(n, size=(m, 4)), rng.normal(size=(m, 4)), directions, rng.uniform(0, 1e-2, m), 10 ** rng.uniform(2, 8, m)
+        rng.integers(n, size=(m, 4)), rng.normal(size=(m, 4)), directions,
+        rng.uniform(0, 1e-2, m), 10 ** rng.uniform(2, 8, m),
     )  # fmt: skip
     layer = HeldLayer(rng.normal(size=(n, 3)), rng.uniform(0.5, 2, n), 1.0)
     steps = []

@@ -36,8 +36,8 @@ TOUCHING = 1e-7
 CREASE_ANGLE = np.radians(10)
 """Between the normals of two triangles, from which their edge is a crease."""
 SLACK, MOST_SLACK, SPARE_SLACK, LESS_SLACK = 0.1, 3.0, 1.5, 0.8
-"""Distance between paths, over what is near, on which the same pairs are looked at: at first, and at most. A vertex that
-was farther away has this many times as much from then on; every time that all begins anew, it is less.
+"""Distance between paths, over what is near, on which the same pairs are looked at: at first, and at most. A vertex
+that was farther away has this many times as much from then on; every time that all begins anew, it is less.
 """
 MOST_WIDENED = 0.2
 """Share of the vertices that are looked at anew; for more, all are."""

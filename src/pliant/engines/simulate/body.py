@@ -505,6 +505,7 @@ def _check_options(shape: Any, skeleton: Any, nodes: Any) -> None:
         check_extent(shape.points, "the shape", largest=LARGEST_SIZE)
     far = float(np.abs(shape.points).max(initial=0.0))
     if far > FARTHEST_ORIGIN * shape.diagonal:
-        found = f"the shape is {far / shape.diagonal:.1g} diagonals away from the origin, where rounding decides what its bones hold"
-        warnings.warn(f"{found}; move it and its motion nearer", PliantWarning, stacklevel=5)
+        found = f"the shape is {far / shape.diagonal:.1g} diagonals away from the origin"
+        what = "where rounding may decide what its bones hold; move it and its motion nearer"
+        warnings.warn(f"{found}, {what}", PliantWarning, stacklevel=5)
     SimulateOptions.check(nodes=nodes)
