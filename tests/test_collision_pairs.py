@@ -49,7 +49,7 @@ def test_distances_are_those_of_brute_force_and_none_is_missing(make):
 def test_paths_beside_one_that_was_looked_at_find_what_they_find_alone(near):
     """Nothing is missed that meets, that was no flat fan before, or that is farther away than was looked."""
     triangles, rest, _ = fist()
-    prepared, rng, kept = surface(triangles, rest, near), np.random.default_rng(3), 0
+    prepared, rng, kept, widened = surface(triangles, rest, near), np.random.default_rng(3), 0, 0
     far, size = np.array([0.0, 0.1, 0.02]), bounding_diagonal(rest)
     waves = [rng.normal(size=(3, 3)) / size for _ in range(2)]
     goal = rest + size * far * np.sin(8 * rest @ waves[0])
@@ -65,15 +65,22 @@ def test_paths_beside_one_that_was_looked_at_find_what_they_find_alone(near):
             np.testing.assert_array_equal(found.impact, alone.impact)
             kept += prepared._candidates is looked
             prepared._candidates = looked
-    assert 5 <= kept < 15
+        prepared.sweep(rest, goal)
+        few = rest[:, :1] > np.quantile(rest[:, 0], 0.9)
+        found, alone = (some.sweep(rest, goal + few * bend) for some in (prepared, surface(triangles, rest, near)))
+        np.testing.assert_array_equal(found.pairs, alone.pairs)
+        widened += prepared._candidates is not looked and np.array_equal(prepared._candidates[4], goal)
+        prepared._candidates = looked
+    assert 3 <= kept < 15
+    assert widened
 
 
 def test_what_comes_near_beside_a_path_that_was_looked_at_is_found_without_looking_anew():
-    triangles, points, lower = plates(0.13)
+    triangles, points, lower = plates(0.105)
     prepared = CollisionSurface(triangles, points, 0.1)
     assert not len(prepared.sweep(points))
     looked, closer = prepared._candidates, points.copy()
-    closer[lower:, 2] -= 0.035
+    closer[lower:, 2] -= 0.008
     assert len(prepared.sweep(closer)) == len(CollisionSurface(triangles, points, 0.1).sweep(closer)) > 0
     assert prepared._candidates is looked
 

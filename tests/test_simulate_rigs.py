@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from pliant.app.scene import read_scene
 from pliant.core import rotations
 from pliant.core.regions import Sphere
 from pliant.core.shapes import Layer
+from pliant.engines.simulate import anchors
 from pliant.engines.simulate.app.scene import ElasticScene, static_motion
 from pliant.engines.simulate.binding import bind
 from pliant.engines.simulate.bracing import LAG, motion_accelerations
@@ -449,6 +451,22 @@ def test_the_clip_that_is_taken_of_a_file_is_said(tmp_path, command_line):
         assert json.loads(command_line(*short, "--json")[1])["motion"] == taken
 
 
+def test_rounding_does_not_decide_which_joint_holds_flesh_that_two_have_alike():
+    """Else a body would be held otherwise wherever it stands."""
+    for noise in (1e-15, -1e-15):
+        binding = SimpleNamespace(
+            skin=True, at=lambda points, by=noise: np.tile([0.5 + by, 0.5 - by, 0.0], (len(points), 1))
+        )
+        chunks = SimpleNamespace(points=np.zeros((3, 3)))
+        assert not anchors._owned(binding, BONES, chunks).any()
+
+
+def test_a_shape_too_far_from_the_origin_is_said():
+    bones = Skeleton.from_positions(np.cumsum(BONES.offsets, axis=0) + 1e5, BONES.parents)
+    with pytest.warns(PliantWarning, match="diagonals away from the origin"):
+        ElasticBody(BAR.with_points(BAR.points + 1e5), bones, nodes=100)
+
+
 def test_the_skin_of_a_file_that_rests_in_another_pose_than_it_was_bound_in_is_kept(tmp_path):
     """Blended twice, the bend would lose volume twice."""
     file = two_clips().glb(tmp_path / "bent.glb")
@@ -464,6 +482,13 @@ def test_the_skin_of_a_file_that_rests_in_another_pose_than_it_was_bound_in_is_k
     np.testing.assert_allclose(moved["elbow"], 2 * offsets["elbow"] @ R.T, atol=1e-9 * mesh.diagonal)
     assert not mesh.with_points(mesh.points * [1.0, 1.01, 1.0]).bind_offsets
     assert not mesh.with_points(mesh.points * [-1.0, 1.0, 1.0]).bind_offsets
+    far = mesh.points + 1e4 * mesh.diagonal * np.array([0.6, 0.0, -0.8])
+    for points in (far, far.astype(np.float32)):
+        kept = mesh.with_points(points).bind_offsets
+        np.testing.assert_allclose(kept["elbow"], offsets["elbow"], atol=1e-3 * mesh.diagonal)
+    assert not mesh.with_points(far + 0.01 * (mesh.points * [1.0, -1.0, 1.0])).bind_offsets
+    with pytest.warns(PliantWarning, match="too far to tell"):
+        assert not mesh.with_points((mesh.points + 1e6 * mesh.diagonal).astype(np.float32)).bind_offsets
     pliant.write(tmp_path / "saved.npz", mesh)
     saved = pliant.read_mesh(tmp_path / "saved.npz").bind_offsets
     assert saved.keys() == offsets.keys()

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <tuple>
 #include <vector>
 
 #include "geometry/bvh.h"
@@ -15,6 +16,7 @@ constexpr double ADVANCE = 0.9;      // of the distance that cannot be covered b
 constexpr int MOST_ADVANCES = 2000;
 constexpr double IN_PLANE = 1e-10;   // distance from a plane, over the length of an edge, that is rounding
 constexpr double ROUNDING = 1e-6;    // of a slack
+constexpr double NEARER = 0.75;      // distance, over that at rest, from which what is near at rest is near
 constexpr double FLAT = 0.3;         // least cosine between the triangles of a flat fan and their mean
 constexpr double FLATTER = 0.6;      // the same of one that stays flat on paths beside a path
 
@@ -85,13 +87,15 @@ struct Swept {
 };
 
 struct Boxes {
-    std::vector<Swept> vertex, triangle, node;
+    std::vector<Swept> vertex, edge, triangle, node;
 
-    // slack: by which all are larger.
-    explicit Boxes(const Sheet &sheet, double slack = 0.0)
-        : vertex(size_t(sheet.before.shape[0])), triangle(size_t(sheet.triangles.shape[0])),
-          node(size_t(sheet.right.shape[0])) {
-        for (size_t v = 0; v < vertex.size(); ++v) vertex[v].at(sheet, int64_t(v), slack);
+    // slack: (n,) by which those of vertices are larger; none is 0.
+    explicit Boxes(const Sheet &sheet, const double *slack = nullptr)
+        : vertex(size_t(sheet.before.shape[0])), edge(size_t(sheet.ends.shape[0])),
+          triangle(size_t(sheet.triangles.shape[0])), node(size_t(sheet.right.shape[0])) {
+        for (size_t v = 0; v < vertex.size(); ++v) vertex[v].at(sheet, int64_t(v), slack ? slack[v] : 0.0);
+        for (size_t e = 0; e < edge.size(); ++e)
+            for (int k = 0; k < 2; ++k) edge[e].grow(vertex[size_t(sheet.ends(int64_t(e), k))]);
         for (size_t t = 0; t < triangle.size(); ++t)
             for (int k = 0; k < 3; ++k) triangle[t].grow(vertex[size_t(sheet.triangles(int64_t(t), k))]);
         for (int64_t n = int64_t(node.size()) - 1; n >= 0; --n) {
@@ -102,12 +106,6 @@ struct Boxes {
                 for (int64_t t = sheet.start(n); t < sheet.stop(n); ++t) node[n].grow(triangle[t]);
             }
         }
-    }
-
-    Swept edge(const Sheet &sheet, int64_t e) const {
-        Swept both = vertex[size_t(sheet.ends(e, 0))];
-        both.grow(vertex[size_t(sheet.ends(e, 1))]);
-        return both;
     }
 };
 
@@ -197,13 +195,14 @@ struct Pair {
         longest = first + second;
     }
 
-    // When the two come closer than a share of their first distance; infinite if they do not (Li, Kaufman and Jiang 2021).
+    // When the two come closer than a share of their first distance, and are near; infinite if they do not (Li, Kaufman
+    // and Jiang 2021).
     double impact(double distance) const {
-        const double end = CLOSER * distance;
+        const double end = CLOSER * distance > reach && reach > 0 ? reach : CLOSER * distance;
         if (distance - longest > end) return INF;
         if (!(distance > 0)) return 0.0;
         Four3 now = at;
-        double t = 0.0, step = (1 - CLOSER) * distance / longest;
+        double t = 0.0, step = (distance - end) / longest;
         for (int k = 0; k < MOST_ADVANCES; ++k) {
             const double next = t + step;
             if (next > 1) return INF;
@@ -233,13 +232,16 @@ struct Found {
     }
 };
 
-// Calls `look` with the triangles whose boxes meet; same: the two surfaces are one.
+// Calls `look` with the triangles whose boxes meet; same: the two surfaces are one. marked: nodes of the first, of which
+// one of two has to be if there are any.
 template <class Look>
-void walk(const Sheet &a, const Boxes &first, const Sheet &b, const Boxes &second, bool same, const Look &look) {
+void walk(const Sheet &a, const Boxes &first, const Sheet &b, const Boxes &second, bool same, const Look &look,
+          const std::vector<char> &marked = {}) {
     std::vector<std::pair<int64_t, int64_t>> todo = {{0, 0}};
     while (!todo.empty()) {
         const auto [n, m] = todo.back();
         todo.pop_back();
+        if (!marked.empty() && !marked[n] && !marked[m]) continue;
         const bool itself = same && n == m;
         if (!itself && !first.node[n].meets(second.node[m])) continue;
         if (!a.right(n) && !b.right(m)) {
@@ -292,12 +294,40 @@ Pair crossing(const Sheet &one, int64_t e, const Sheet &other, int64_t f, int64_
     return pair;
 }
 
-// Notes a pair that is near, or comes all but into touch.
-void examine(const Pair &pair, Found &found) {
-    const double distance = pair.at.distance();
-    if (!(distance - pair.longest <= pair.reach)) return;
-    const double impact = pair.impact(distance);
-    if (distance <= pair.reach || impact <= 1) found.note(pair, distance, impact);
+// Whether a pair is near, or comes all but into touch; then its distance and the time of impact are given.
+bool concerns(const Pair &pair, double &distance, double &impact) {
+    distance = pair.at.distance();
+    if (!(distance - pair.longest <= pair.reach)) return false;
+    impact = pair.impact(distance);
+    return distance <= pair.reach || impact <= 1;
+}
+
+// What is near at rest (n, 3; none: it does not matter) is not near until it is nearer than that.
+void reach_as_at_rest(Pair &pair, const In<double, 2> &rest) {
+    if (!rest.shape[0]) return;
+    Four3 at{{}, pair.at.facing};
+    for (int k = 0; k < 4; ++k) at.x[k] = row3(rest, pair.vertex[k]);
+    pair.reach = std::min(pair.reach, NEARER * at.distance());
+}
+
+// The most that the points of both sides of a pair have, together: a vertex and a triangle, or two edges.
+double of_both(const Sheet &sheet, bool facing, int64_t first, int64_t second, const double *of) {
+    if (facing) {
+        const int64_t *corner = &sheet.triangles(second, 0);
+        return of[first] + std::max({of[corner[0]], of[corner[1]], of[corner[2]]});
+    }
+    const int64_t *e = &sheet.ends(first, 0), *f = &sheet.ends(second, 0);
+    return std::max(of[e[0]], of[e[1]]) + std::max(of[f[0]], of[f[1]]);
+}
+
+// Whether one of its points is marked.
+bool of_any(const Sheet &sheet, bool facing, int64_t first, int64_t second, const bool *marked) {
+    if (facing) {
+        const int64_t *corner = &sheet.triangles(second, 0);
+        return marked[first] || marked[corner[0]] || marked[corner[1]] || marked[corner[2]];
+    }
+    const int64_t *e = &sheet.ends(first, 0), *f = &sheet.ends(second, 0);
+    return marked[e[0]] || marked[e[1]] || marked[f[0]] || marked[f[1]];
 }
 
 // Calls `look` with the pairs whose boxes meet, and the triangles that stand for them.
@@ -305,38 +335,58 @@ template <class Look>
 class Search {
    public:
     // shift: what is added to the vertices of the second surface; 0 if the two are one, which has flat fans (n,).
-    Search(const Sheet &a, const Sheet &b, int64_t shift, const Lists &faces, const Lists &edges, double slack,
-           const bool *flat, const Look &look)
-        : a_(a), b_(b), shift_(shift), faces_(faces), edges_(edges), flat_(flat), look_(look), first_(a, slack) {
+    Search(const Sheet &a, const Sheet &b, int64_t shift, const Lists &faces, const Lists &edges, const double *slack,
+           const bool *flat, const Look &look, const bool *renewed = nullptr)
+        : a_(a), b_(b), shift_(shift), faces_(faces), edges_(edges), flat_(flat), renewed_(renewed), look_(look), first_(a, slack) {
         if (shift) second_.emplace_back(b, slack);
     }
 
     void run() {
         const Boxes &other = shift_ ? second_[0] : first_;
-        walk(a_, first_, b_, other, !shift_, [&](int64_t i, int64_t j) {
+        const auto look = [&](int64_t i, int64_t j) {
             if (shift_ || !in_flat_fan(a_, flat_, i, j)) triangles(i, j, other);
-        });
+        };
+        walk(a_, first_, b_, other, !shift_, look, renewed_ ? marked() : std::vector<char>());
     }
 
    private:
+    // Nodes that have vertices which are renewed.
+    std::vector<char> marked() const {
+        std::vector<char> found(static_cast<size_t>(a_.right.shape[0]), 0);
+        for (int64_t n = a_.right.shape[0] - 1; n >= 0; --n) {
+            if (a_.right(n)) {
+                found[n] = found[n + 1] || found[a_.right(n)];
+                continue;
+            }
+            for (int64_t t = a_.start(n); t < a_.stop(n); ++t)
+                for (int k = 0; k < 3; ++k) found[n] |= char(renewed_[a_.triangles(t, k)]);
+        }
+        return found;
+    }
+
     void triangles(int64_t i, int64_t j, const Boxes &boxes) {
         const Swept &one = first_.triangle[i], &other = boxes.triangle[j];
         for (int k = 0; k < 3; ++k) {
             const int64_t v = a_.triangles(i, k), w = b_.triangles(j, k);
             if (a_.owned(i, k) && first_.vertex[v].meets(other) && may_meet(v, b_, j, -shift_))
-                look_(facing(a_, v, 0, b_, j, shift_), i, j);
+                note(facing(a_, v, 0, b_, j, shift_), i, j);
             if (b_.owned(j, k) && boxes.vertex[w].meets(one) && may_meet(w, a_, i, shift_))
-                look_(facing(b_, w, shift_, a_, i, 0), i, j);
+                note(facing(b_, w, shift_, a_, i, 0), i, j);
             if (!a_.owned(i, 3 + k)) continue;
             const int64_t e = a_.sides(i, k);
-            const Swept edge = first_.edge(a_, e);
+            const Swept &edge = first_.edge[e];
             if (!edge.meets(other)) continue;
             for (int l = 0; l < 3; ++l) {
                 const int64_t f = b_.sides(j, l);
-                if (b_.owned(j, 3 + l) && may_cross(e, f) && edge.meets(boxes.edge(b_, f)))
-                    look_(crossing(a_, e, b_, f, shift_), i, j);
+                if (b_.owned(j, 3 + l) && may_cross(e, f) && edge.meets(boxes.edge[f]))
+                    note(crossing(a_, e, b_, f, shift_), i, j);
             }
         }
+    }
+
+    void note(Pair pair, int64_t i, int64_t j) const {
+        if (renewed_ && !std::any_of(pair.vertex, pair.vertex + 4, [&](int64_t v) { return renewed_[v]; })) return;
+        look_(pair, i, j);
     }
 
     // Vertices of two surfaces are never the same.
@@ -358,7 +408,7 @@ class Search {
     const Sheet &a_, &b_;
     const int64_t shift_;
     const Lists &faces_, &edges_;
-    const bool *flat_;
+    const bool *flat_, *renewed_;
     const Look &look_;
     const Boxes first_;
     std::vector<Boxes> second_;
@@ -369,68 +419,97 @@ class Search {
 int64_t pairs(Sheet a, Sheet b, int64_t shift, Out<int64_t, 2> noted, Out<double, 1> distance, Out<double, 1> impact) {
     Found found{noted, distance, impact};
     const Lists none{};
-    const auto look = [&](const Pair &pair, int64_t, int64_t) { examine(pair, found); };
-    if (a.triangles.shape[0] && b.triangles.shape[0]) Search(a, b, shift, none, none, 0.0, nullptr, look).run();
+    const auto look = [&](const Pair &pair, int64_t, int64_t) {
+        double apart, when;
+        if (concerns(pair, apart, when)) found.note(pair, apart, when);
+    };
+    if (a.triangles.shape[0] && b.triangles.shape[0]) Search(a, b, shift, none, none, nullptr, nullptr, look).run();
     return found.count;
 }
 
-// Pairs of one surface that may be near, or come all but into touch, on any path within `slack` of its own: (m, 5) whether
-// a vertex and a triangle, their numbers, and two triangles that stand for them. spare: (m,) by how much they stay away
-// from what is near. flat: (n,) fans that were left out. Returns how many there are; those without space are not noted.
-int64_t candidates(Sheet sheet, Lists faces, Lists edges, double slack, Out<bool, 1> flat, Out<int64_t, 2> noted,
-                   Out<double, 1> spare) {
+// Pairs of one surface that may be near, or come all but into touch, on any path within `slack` (n,) of its own: (m, 5)
+// whether a vertex and a triangle, their numbers, and two triangles that stand for them. spare: (m,) by how much they stay
+// away from what is near. flat: (n,) fans that were left out. The first `known` are there already: those of vertices that
+// are `renewed` (n,), as their slack is another, are found anew, and no others; if none are known, all.
+// Returns how many there are; those without space are not noted.
+int64_t candidates(Sheet sheet, Lists faces, Lists edges, In<double, 2> rest, In<double, 1> slack, In<bool, 1> renewed,
+                   int64_t known, Out<bool, 1> flat, Out<int64_t, 2> noted, Out<double, 1> spare) {
     if (!sheet.triangles.shape[0]) return 0;
     flat_fans(sheet, FLATTER, flat.data);
     int64_t count = 0;
-    const auto look = [&](const Pair &pair, int64_t i, int64_t j) {
-        const double away = pair.at.distance() - pair.longest - pair.reach;
-        if (!(away <= 2 * slack)) return;
+    for (int64_t k = 0; k < known; ++k) {
+        if (of_any(sheet, noted(k, 0) != 0, noted(k, 1), noted(k, 2), renewed.data)) continue;
+        std::copy_n(&noted(k, 0), 5, &noted(count, 0));
+        spare(count++) = spare(k);
+    }
+    const auto look = [&](Pair &pair, int64_t i, int64_t j) {
+        const double beyond = pair.at.distance() - pair.longest;
+        const double most = of_both(sheet, pair.at.facing, pair.number[0], pair.number[1], slack.data);
+        if (!(beyond - pair.reach <= most)) return;
+        reach_as_at_rest(pair, rest);
+        if (!(beyond - pair.reach <= most)) return;
         if (count < noted.shape[0]) {
             const int64_t row[5] = {pair.at.facing, pair.number[0], pair.number[1], i, j};
             std::copy(row, row + 5, &noted(count, 0));
-            spare(count) = away;
+            spare(count) = beyond - pair.reach;
         }
         ++count;
     };
-    Search(sheet, sheet, 0, faces, edges, slack, flat.data, look).run();
+    Search(sheet, sheet, 0, faces, edges, slack.data, flat.data, look, known ? renewed.data : nullptr).run();
     return count;
 }
 
-// How far points are from where a path is after the share of it that is nearest to them.
-double beside(In<double, 2> points, In<double, 2> from, In<double, 2> to) {
-    double along = 0.0, square = 0.0, farthest = 0.0;
+// Raises what is `away` (n,) to how far points are from where a path is after the share of it that is nearest to all.
+void beside(In<double, 2> points, In<double, 2> from, In<double, 2> to, Out<double, 1> away) {
+    double along = 0.0, square = 0.0;
     for (int64_t v = 0; v < points.shape[0]; ++v) {
         const Vec3 x = row3(from, v), d = row3(to, v) - x;
         along += dot(row3(points, v) - x, d), square += dot(d, d);
     }
     const double share = square > 0 ? clamped(along / square) : 0.0;
     for (int64_t v = 0; v < points.shape[0]; ++v) {
-        const Vec3 x = row3(from, v), away = row3(points, v) - x - share * (row3(to, v) - x);
-        const double square_away = dot(away, away);
-        if (std::isnan(square_away)) return HUGE_VAL;  // a path that is beside no other
-        farthest = std::max(farthest, square_away);
+        const Vec3 x = row3(from, v);
+        const double apart = norm(row3(points, v) - x - share * (row3(to, v) - x));
+        away(v) = std::isnan(apart) ? HUGE_VAL : std::max(away(v), apart);  // a path that is beside no other
     }
-    return std::sqrt(farthest);
 }
 
-// Of candidates (m, 5) for paths within `slack` of that from `from` to `to`, those that are near before, or come all but
-// into touch. Returns how many there are, those without space are not noted; -1 if this path is none of those.
-int64_t among(Sheet sheet, In<int64_t, 2> some, In<double, 1> spare, In<bool, 1> flat, In<double, 2> from,
-              In<double, 2> to, double slack, Out<int64_t, 2> noted, Out<double, 1> distance, Out<double, 1> impact) {
-    const double away = std::max(beside(sheet.before, from, to), beside(sheet.after, from, to));
-    if (!(away <= slack)) return -1;
+// Of candidates (m, 5) for paths within `slack` (n,) of that from `from` to `to`, those that are near before, or come all
+// but into touch, sorted: what else is among the candidates does not matter. away: (n,) how far this path is from that.
+// Returns how many there are, those without space are not noted; -1 if this path is none of those.
+int64_t among(Sheet sheet, In<double, 2> rest, In<int64_t, 2> some, In<double, 1> spare, In<bool, 1> flat,
+              In<double, 2> from, In<double, 2> to, In<double, 1> slack, Out<double, 1> away, Out<int64_t, 2> noted,
+              Out<double, 1> distance, Out<double, 1> impact) {
+    std::fill_n(away.data, away.shape[0], 0.0);
+    beside(sheet.before, from, to, away), beside(sheet.after, from, to, away);
+    for (int64_t v = 0; v < away.shape[0]; ++v)
+        if (!(away(v) <= slack(v))) return -1;
     const std::unique_ptr<bool[]> now(new bool[size_t(flat.shape[0])]);
     flat_fans(sheet, FLAT, now.get());
     for (int64_t v = 0; v < flat.shape[0]; ++v)
         if (flat(v) && !now[size_t(v)]) return -1;
-    Found found{noted, distance, impact};
+    struct Noted {
+        Pair pair;
+        double apart, when;
+        bool operator<(const Noted &other) const {
+            return std::make_tuple(pair.at.facing, pair.number[0], pair.number[1]) <
+                   std::make_tuple(other.pair.at.facing, other.pair.number[0], other.pair.number[1]);
+        }
+    };
+    std::vector<Noted> all;
     for (int64_t k = 0; k < some.shape[0]; ++k) {
-        if (spare(k) > 2 * away + ROUNDING * slack) continue;
+        const bool faces = some(k, 0) != 0;
+        if (spare(k) > of_both(sheet, faces, some(k, 1), some(k, 2), away.data) + ROUNDING * sheet.reach(0)) continue;
         if (in_flat_fan(sheet, now.get(), some(k, 3), some(k, 4))) continue;
-        const Pair pair = some(k, 0) ? facing(sheet, some(k, 1), 0, sheet, some(k, 2), 0)
-                                     : crossing(sheet, some(k, 1), sheet, some(k, 2), 0);
-        if (!pair.in_one_patch()) examine(pair, found);
+        Noted one{faces ? facing(sheet, some(k, 1), 0, sheet, some(k, 2), 0)
+                        : crossing(sheet, some(k, 1), sheet, some(k, 2), 0)};
+        if (one.pair.in_one_patch()) continue;
+        reach_as_at_rest(one.pair, rest);
+        if (concerns(one.pair, one.apart, one.when)) all.push_back(one);
     }
+    std::sort(all.begin(), all.end());
+    Found found{noted, distance, impact};
+    for (const Noted &one : all) found.note(one.pair, one.apart, one.when);
     return found.count;
 }
 

@@ -36,8 +36,12 @@ TOUCHING = 1e-7
 """Distance at rest, over the diagonal, of what may pass."""
 CREASE_ANGLE = np.radians(10)
 """Between the normals of two triangles, from which their edge is a crease."""
-SLACK = 0.4
-"""Distance between paths, over what is near, on which the same pairs are looked at."""
+SLACK, MOST_SLACK, SPARE_SLACK, LESS_SLACK = 0.1, 3.0, 1.5, 0.8
+"""Distance between paths, over what is near, on which the same pairs are looked at: at first, and at most. A vertex
+that was farther away has this many times as much from then on; every time that all begins anew, it is less.
+"""
+MOST_WIDENED = 0.2
+"""Share of the vertices that are looked at anew; for more, all are."""
 FIRST_SPACE = 4096
 """Pairs that are expected at first."""
 Lists = tuple[Ints, Ints]
@@ -98,7 +102,8 @@ class CollisionSurface:
         """(n,) the same number for vertices that may pass through each other; -1 for others."""
         self._passing: tuple[Lists, Lists] = NO_LISTS, NO_LISTS
         self._candidates: Any = None
-        self._slack, self._space = SLACK * near, FIRST_SPACE
+        self._near, self._slack, self._space = near, np.full(count, SLACK * near), FIRST_SPACE
+        self._rest, self._away = np.zeros((0, 3)), np.zeros(count)
         self._allowed: Any = None
 
     def sweep(
@@ -120,8 +125,10 @@ class CollisionSurface:
             found = _noted(lambda *out: int(kernels.collision_pairs(path, another, len(self.near), *out)))
         elif self._candidates is not None:
             found = self._among(path)
+            if found is None and self._widen(path):
+                found = self._among(path)
         if found is None:
-            self._candidates = (*self._near_path(path), before.copy(), after.copy())
+            self._candidates = self._near_path(path)
             found = self._among(path)
         if found is None:
             raise PliantError(
@@ -131,21 +138,41 @@ class CollisionSurface:
         return found
 
     def _among(self, path: Any) -> NearPairs | None:
-        """What is found among the candidates; None if they are not for this path."""
-        return _noted(lambda *out: int(kernels.collision_pairs_among(path, *self._candidates, self._slack, *out)))
+        """What is found among the candidates; None if they are not for this path, from which `_away` they are then."""
+        chosen = (*self._candidates, self._away)
+        return _noted(lambda *out: int(kernels.collision_pairs_among(path, self._rest, *chosen, *out)))
+
+    def _widen(self, path: Any) -> bool:
+        """Let candidates be for paths as far away as this one; whether that was worth it: few vertices are."""
+        slack = self._candidates[-1]
+        over = self._away > slack
+        self._slack = np.where(over, np.minimum(SPARE_SLACK * self._away, MOST_SLACK * self._near), self._slack)
+        if not over.any() or over.mean() > MOST_WIDENED or (self._away > self._slack).any():
+            return False
+        self._candidates = self._near_path((*path[:-2], *self._candidates[3:5]), over)
+        return True
 
     def forget(self) -> None:
-        """Begin anew: what was found on paths before does not matter to the order of what is found."""
+        """Begin anew, on another path."""
         self._candidates = None
+        self._slack = np.maximum(LESS_SLACK * self._slack, SLACK * self._near)
 
-    def _near_path(self, path: Any) -> tuple[Ints, Floats, NDArray[np.bool_]]:
-        """What may come near on any path within the slack of this one, as `collision_candidates` has it."""
-        flat = np.empty(len(self.near), bool)
+    def _near_path(self, path: Any, renewed: NDArray[np.bool_] | None = None) -> tuple[Any, ...]:
+        """What may come near on any path within the slack of this one, as `collision_pairs_among` takes it.
+
+        renewed: (n,) vertices that have got another slack since the candidates that there are were found.
+        """
+        flat, known = np.empty(len(self.near), bool), 0 if renewed is None else len(self._candidates[0])
+        which = np.ones(len(self.near), bool) if renewed is None else renewed
         while True:
             found, spare = np.empty((self._space, 5), np.int64), np.empty(self._space)
-            count = kernels.collision_candidates(path, *self._passing, self._slack, flat, found, spare)
+            if known:
+                found[:known], spare[:known] = self._candidates[:2]
+            count = kernels.collision_candidates(
+                path, *self._passing, self._rest, self._slack, which, known, flat, found, spare
+            )
             if count <= self._space:
-                return found[:count], spare[:count], flat
+                return found[:count], spare[:count], flat, path[-2].copy(), path[-1].copy(), self._slack
             self._space = 2 * count
 
     def crossings(self, points: Floats) -> Ints:
@@ -165,7 +192,7 @@ class CollisionSurface:
         return np.asarray(self._allowed[crossing[:, 0], crossing[:, 1]]).ravel() > 0
 
     def let_pass(self, rest: Floats) -> None:
-        """Let pass what crosses itself or touches at rest (n, 3)."""
+        """Let pass what crosses itself or touches at rest (n, 3); what is near there is near when it comes nearer."""
         from scipy.sparse import csr_matrix
 
         t, count = len(self.triangles), len(rest)
@@ -186,6 +213,7 @@ class CollisionSurface:
         both = near.numbers[close & (near.pairs[:, 4] == 0)]
         edges += _marked(np.concatenate([both, both[:, ::-1]]), edges.shape)
         self.forget()
+        self._rest = np.ascontiguousarray(rest)
         self._allowed, self._passing = allowed if len(crossing) else None, (_lists(faces), _lists(edges))
 
 

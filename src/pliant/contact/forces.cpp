@@ -4,17 +4,9 @@
 #include <utility>
 #include <vector>
 
-#include "kernel.h"
+#include "contact/rows.h"
 
 namespace {
-
-struct Points {
-    In<int64_t, 2> vertices;   // (m, 4)
-    In<double, 2> weights;     // (m, 4)
-    In<double, 2> directions;  // (m, 3)
-
-    using Fields = Types<In<int64_t, 2>, In<double, 2>, In<double, 2>>;
-};
 
 constexpr int ACTING_SWEEPS = 8, MAX_SUBSPACE_ITERATIONS = 200;
 constexpr double SUBSPACE_REDUCTION = 1e-6;

@@ -175,24 +175,24 @@ def settle(
     watched.refresh(x)
     rows, forces, gradient, last, damping = watched.rows(x), None, np.empty_like(x), np.inf, 1.0
     for iteration in range(iterations):
-        move = LocalContactsStep(body, compliance, rows, body.free - x, guess=forces)
-        share, new = watched.meet(x, x + move.step())
-        for _ in range(MAX_MEETINGS if new else 0):
-            rows = watched.rows(x)
-            move = LocalContactsStep(body, compliance, rows, body.free - x, guess=padded(move.forces, len(rows)))
-            share, new = watched.meet(x, x + move.step())
-            if not new:
+        for k in range(MAX_MEETINGS + 1):
+            move = LocalContactsStep(body, compliance, rows, body.free - x, guess=forces)
+            far = longest(move.step())
+            # Rows that take turns come to rest; what is met beyond where the step ends does not matter yet.
+            slower = 0.5 * damping if iteration and far > 0.7 * last else damping
+            length = min(slower, farthest / max(far, 1e-300))
+            share, new = watched.meet(x, x + length * move.step())
+            if not new or k == MAX_MEETINGS:
                 break
-        far = longest(move.step())
-        damping = 0.5 * damping if iteration and far > 0.7 * last else damping  # rows that take turns come to rest
-        last, damped = far, min(damping, farthest / max(far, 1e-300))
-        x, rows, forces = x + min(share, damped) * move.step(), move.rows, move.forces
-        done = share >= damped and min(damped, 1.0) * far < compliance.settled
+            rows = watched.rows(x)
+            forces = padded(move.forces, len(rows))
+        last, damping, x = far, slower, x + share * length * move.step()
+        done = share == 1 and min(length, 1.0) * far < compliance.settled
         if done or share < LEAST_FREE_SHARE or thread_time() > deadline or iteration + 1 == iterations:
             break
         watched.refresh(x)
         rows = watched.rows(x)
-        forces = padded(forces, len(rows)) if len(rows) >= len(forces) else None
+        forces = padded(move.forces, len(rows)) if len(rows) >= len(move.forces) else None
     body.energy(x, gradient)
     residual = body.largest_force(gradient - move.rows.spread(move.forces, len(x)))
     residual /= max(body.largest_force(gradient), 1e-300)

@@ -2,8 +2,8 @@
 
 Few contacts without friction are solved exactly, by pivoting on dense factorisations (`bounded_forces`); many, and
 those with friction, by Newton's method and conjugate gradients (`coulomb_forces`), which multiply with S alone. Where
-vertices give way each by itself, S is sparse: contacts are found by Newton's method, which a few sweeps over them
-start, and friction in sweeps alone.
+vertices give way each by itself, S is sparse: contacts are found by projected conjugate gradients, and by Newton's
+method or sweeps where these take too many; friction in sweeps alone.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ MAX_PIVOTED_ROWS = 1000
 """Rows above which pivoting takes longer than conjugate gradients."""
 REDUNDANCY = 1.5
 """Rows over vertices above which forces are all but undetermined, and take many conjugate gradients."""
-FIRST_SWEEPS = 9
-"""The same, that tell which of many rows act, for Newton's method."""
+MAX_PRODUCTS = 5000
+"""Of projected conjugate gradients, where vertices give way each by itself."""
 MAX_SWEEPS = 1000
 """Over all rows, where vertices give way each by itself."""
 SHARED_WEIGHT = 1e-6
@@ -235,17 +235,16 @@ class LocalContactsStep(ContactStep):
         pairs, bounding = rows.friction_pairs
         given = (rows.vertices, rows.weights, rows.directions), rows.rho, self._ahead
         soft, enough = compliance.softness, compliance.resolution
-        for most in (MAX_SWEEPS,) if len(pairs) else (FIRST_SWEEPS, FIRST_SWEEPS, MAX_SWEEPS):
-            if not len(pairs) and kernels.contact_newton(given, soft, enough, self.forces, moved):
-                self.exact = True
-                break
+        self.exact = not len(pairs) and (
+            kernels.contact_projected_gradients(given, soft, enough, MAX_PRODUCTS, self.forces, moved)
+            or kernels.contact_newton(given, soft, enough, self.forces, moved)
+        )
+        if not self.exact:
             moved[:] = 0.0
             sweeps = kernels.contact_sweeps(
-                given, pairs, bounding, rows.friction[pairs[:, 0]], soft, enough, most, self.forces, moved
+                given, pairs, bounding, rows.friction[pairs[:, 0]], soft, enough, MAX_SWEEPS, self.forces, moved
             )
-            self.exact = sweeps <= most
-            if self.exact:
-                break
+            self.exact = sweeps <= MAX_SWEEPS
         self.rows = bounded(rows, self.forces)
         self.pushing, self._step = self.forces > 0, d + moved
         self.foreseen = rows.violation - rows.along(self._step)

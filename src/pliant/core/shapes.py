@@ -8,6 +8,7 @@ Points are ``(n, 3)`` float64 in the file's own units and axes. Values are immut
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pliant.core.errors import InputError
+from pliant.core.errors import InputError, PliantWarning
 from pliant.core.scaling import scaling_of
 from pliant.core.topology import (
     Floats,
@@ -48,6 +49,9 @@ if TYPE_CHECKING:
     from pliant.core.normals import SmoothCorners
 
 
+SINGLE_PRECISION, MOST_ROUNDING = float(np.finfo(np.float32).eps), 1e-2
+"""Rounding of coordinates that were in single precision, over the largest; and the most, over the diagonal, with which
+points tell whether they are moved as a whole."""
 RIGID_TOLERANCE = 1e-6
 """Distance, over the diagonal, from where a mesh would be that is moved as a whole; files hold few digits."""
 
@@ -243,7 +247,16 @@ class Mesh(Convertible, Value):
         before, after = (np.linalg.norm(points - points.mean(axis=0)) for points in (self.points, moved))
         factor = after / before if before > 0 else 1.0
         R, t = match_rigid(factor * self.points, moved)
-        if np.abs(factor * self.points @ R.T + t - moved).max() > RIGID_TOLERANCE * bounding_diagonal(moved):
+        misfit, diagonal = float(np.abs(factor * self.points @ R.T + t - moved).max()), bounding_diagonal(moved)
+        rounding = SINGLE_PRECISION * float(max(factor * np.abs(self.points).max(), np.abs(moved).max()))
+        if misfit > RIGID_TOLERANCE * diagonal + rounding:
+            return {}
+        if rounding > MOST_ROUNDING * diagonal and misfit > RIGID_TOLERANCE * diagonal:
+            far = f"points are {rounding / (SINGLE_PRECISION * diagonal):.1g} diagonals from the origin"
+            lost = "where the file's skin was bound is not kept"
+            warnings.warn(
+                f"{far}, too far to tell how they move: {lost}; move them nearer", PliantWarning, stacklevel=3
+            )
             return {}
         return {name: factor * offset @ R.T for name, offset in self.bind_offsets.items()}
 

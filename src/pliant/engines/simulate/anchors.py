@@ -42,6 +42,8 @@ RINGS_TO_HOLD = 3
 """Rings of samples around its bones by which a joint holds its flesh."""
 ITS_OWN = 0.9
 """Weight in the skin, at any of its samples, from which on a joint has flesh of its own."""
+SAME_DEPTH, SAME_WEIGHT = 1e-7, 1e-6
+"""Distance, over the diagonal, and weight that are rounding."""
 CORE_SPACING = 0.8
 """Distance of the points of a core, or of a rigid region, over that of the nodes."""
 
@@ -71,7 +73,7 @@ def hold(binding: Binding, skeleton: Skeleton, spacing: float) -> tuple[BoneSamp
 def _owned(binding: Binding, skeleton: Skeleton, chunks: Chunks) -> NDArray[np.bool_]:
     """(k, joints) which chunks belong to each joint."""
     if binding.skin is not None:
-        return np.asarray(binding.at(chunks.points) > 0.5)
+        return np.asarray(binding.at(chunks.points) > 0.5 + SAME_WEIGHT)
     owned = np.zeros((len(chunks.points), len(skeleton)), dtype=bool)
     starts, stops, owner = rest_segments(skeleton)
     t = np.linspace(0, 1, 9)[:, None, None]
@@ -123,7 +125,7 @@ def _agreeing(samples: BoneSamples, binding: Binding) -> BoneSamples:
         return samples
     weights = binding.at(samples.points)
     own = weights[np.arange(len(samples)), samples.bones.joint[samples.bone]]
-    return samples.chosen(np.flatnonzero(own > LEAST_WEIGHT * weights.max(axis=1)))
+    return samples.chosen(np.flatnonzero(own > LEAST_WEIGHT * weights.max(axis=1) + SAME_WEIGHT))
 
 
 def _skinned(samples: BoneSamples, binding: Binding) -> BoneSamples:
@@ -153,7 +155,9 @@ def core(points: Floats, tree: SurfaceTree, spacing: float) -> Floats:
     around = cKDTree(points).query_ball_point(points[chosen], 3 * foot.distance[chosen])
     deepest = np.array([foot.distance[others].max() for others in around])
     chosen = chosen[foot.distance[chosen] > 0.5 * deepest]
-    chosen = chosen[np.argsort(-foot.distance[chosen], kind="stable")]
+    # Rounding must not decide between points that are as deep as each other, as those of both sides of a body are.
+    depth = np.round(foot.distance[chosen] / (SAME_DEPTH * tree.diagonal))
+    chosen = chosen[np.argsort(-depth, kind="stable")]
     return points[chosen[_apart(points[chosen], spacing)]]
 
 

@@ -7,6 +7,7 @@ one for each step (`simulate`). No weights are painted or asked for.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
@@ -17,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pliant.core.clips import Pose
-from pliant.core.errors import InputError, about_argument
+from pliant.core.errors import InputError, PliantWarning, about_argument
 from pliant.core.interop import takes_meshes
 from pliant.core.progress import ReportFrames
 from pliant.core.shapes import Mesh, PointCloud, Shape, TetMesh
@@ -70,6 +71,8 @@ if TYPE_CHECKING:
 
 LARGEST_SIZE = 1e9
 """Diagonal up to which volumes times stiffnesses are numbers in single precision, in which steps are solved."""
+FARTHEST_ORIGIN = 1e3
+"""Distance of a shape from the origin, over its diagonal, up to which all of it is known to be as it is there."""
 WARPINGS = (
     "flesh is corotated at the quadrature points, by diffused rotations; the paper's and Müller's schemes, to compare "
     "with, are in benchmarks/warping_schemes.py"
@@ -500,4 +503,9 @@ def _check_options(shape: Any, skeleton: Any, nodes: Any) -> None:
         raise InputError(f"the skeleton is a {type(skeleton).__name__}; expected a Skeleton")
     if len(shape.points):
         check_extent(shape.points, "the shape", largest=LARGEST_SIZE)
+    far = float(np.abs(shape.points).max(initial=0.0))
+    if far > FARTHEST_ORIGIN * shape.diagonal:
+        found = f"the shape is {far / shape.diagonal:.1g} diagonals away from the origin"
+        what = "where rounding may decide what its bones hold; move it and its motion nearer"
+        warnings.warn(f"{found}, {what}", PliantWarning, stacklevel=5)
     SimulateOptions.check(nodes=nodes)

@@ -146,7 +146,7 @@ def _standing(source: OrientedBody, target: OrientedBody) -> Iterator[str]:
     if target.anatomy.spare > MOST_SPARE:
         yield f"the target has {target.anatomy.spare} limbs more than head, tail and pairs{GIVE_MAP}"
     if any(_is_crowded(body) for body in (source, target)):
-        yield "its legs leave the body in one place, as fingers leave a hand{GIVE_MAP}"
+        yield f"its legs leave the body in one place, as fingers leave a hand{GIVE_MAP}"
 
 
 def _lengths(source: OrientedBody, target: OrientedBody, pairs: Sequence[tuple[Limb, Limb]]) -> Iterator[Doubt]:
