@@ -207,6 +207,7 @@ def test_every_engine_refuses_a_shape_too_far_from_the_origin_to_have_a_form(eng
     ("engine", "near"), [(blend, 1e-14), (in_a_cage, 1e-6), (built, 1e-14), (elastic, 5e-3), (skeleton, 1e-3)]
 )
 @pytest.mark.parametrize("offset", [1e3, pytest.param(1e6, marks=pytest.mark.slow), 1e9])
+@pytest.mark.filterwarnings("ignore:.*diagonals away from the origin")  # flesh that is as far as this
 def test_where_a_shape_lies_does_not_matter(engine, near, offset):
     """But for rounding: single in a rig's coordinates; and of a body it may choose other nodes."""
     tolerance = BOX.diagonal * (near + 20 * offset * np.finfo(float).eps)

@@ -365,8 +365,8 @@ class Anchors:
         points, loose = SurfaceSamples(contacts.vertices, contacts.weights), self.samples.on_faces
         strongest = np.argsort(-contacts.violation, kind="stable")
         _, number = np.unique(np.concatenate([self.samples.keys, points.keys[strongest]]), return_inverse=True)
-        held, pressed = (_ranked(some, len(number)) for some in np.split(number, [len(loose)]))
-        _, which, row = np.intersect1d(held, pressed, assume_unique=True, return_indices=True)
+        anchored, pressed = (_ranked(some, len(number)) for some in np.split(number, [len(loose)]))
+        _, which, row = np.intersect1d(anchored, pressed, assume_unique=True, return_indices=True)
         order = np.argsort(which)
         which, row = which[order], strongest[row[order]]
         loose[which] = False

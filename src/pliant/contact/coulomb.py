@@ -32,9 +32,9 @@ from pliant.native import kernels
 from pliant.numerics.gmres import gmres
 
 MAX_NEWTON_STEPS = 60
-MAX_PRODUCTS, LINEAR_REDUCTION = 40, 0.1
+MAX_KRYLOV_PRODUCTS, LINEAR_REDUCTION = 40, 0.1
 """With S, in one Newton step; of the residual there: what pushes is not known well enough for more."""
-LEAST_SHARE = 0.2
+LEAST_STEP = 0.2
 """Of a Newton step that leads to more energy, for half of it to be tried."""
 MAX_SWEEP_ROUNDS, SWEEPS_A_ROUND = 40, 25
 """Of Gauss-Seidel, each followed by a look at whether forces are exact enough."""
@@ -118,7 +118,7 @@ def coulomb_forces(response: Response, ahead: Floats, guess: Floats, enough: Eno
             found = in_cone(rows, force + share * (wished - force))
             answer = moved if np.array_equal(found, wished) else response.to(found - force)
             bounds = bounded(rows, found)
-            if share <= LEAST_SHARE or _gap(bounds, found, u - answer) < gap:
+            if share <= LEAST_STEP or _gap(bounds, found, u - answer) < gap:
                 break
             share *= 0.5
         force, u = found, u - answer
@@ -299,7 +299,7 @@ def _newton_step(response: Response, force: Floats, u: Floats) -> tuple[Floats, 
         free.of(u - moved - free.compliance * start),
         lambda residual: free.of(weight * resisting(weight * residual)),
         LINEAR_REDUCTION,
-        MAX_PRODUCTS,
+        MAX_KRYLOV_PRODUCTS,
     )
     for share, change, answer in zip(shares, changes, answers, strict=True):
         start, moved = start + share * following(change), moved + share * answer
