@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import gc
 import os
+import pickle
 import shutil
 import signal
+import tempfile
+import threading
+from collections.abc import Callable, Hashable
+from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import numpy as np
@@ -14,6 +20,7 @@ import pytest
 
 from pliant import Appearance, Image, Labels, Layer, Mesh
 from pliant.app.cli import main
+from pliant.core.caching import ResultCache
 
 hypothesis.settings.register_profile("pliant", deadline=None)  # the machine may be busy
 hypothesis.settings.load_profile("pliant")
@@ -27,11 +34,47 @@ PNG = bytes.fromhex(
 """One red pixel."""
 
 
+RESULTS = "PLIANT_TEST_RESULTS"
+"""The folder, in the environment of every test process, with results that one of them has found for all."""
+
+
 def pytest_configure() -> None:
     """Files of tests are in memory where there is much of it."""
     memory = Path("/dev/shm")
     if memory.is_dir() and os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > 4e9:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(memory))
+    if RESULTS not in os.environ:
+        os.environ[RESULTS] = tempfile.mkdtemp(prefix="pliant-results-", dir=os.environ.get("PYTEST_DEBUG_TEMPROOT"))
+    _share_results(Path(os.environ[RESULTS]))
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """The first process started the others."""
+    if not hasattr(config, "workerinput") and RESULTS in os.environ:
+        shutil.rmtree(os.environ.pop(RESULTS), ignore_errors=True)
+
+
+def _share_results(folder: Path) -> None:
+    """Have test processes keep what costs most (gallery shapes, body plans, cages) for each other, by its content."""
+    get = ResultCache.get
+
+    def found(cache: ResultCache, key: Hashable, make: Callable[[], Any]) -> Any:
+        if not make.__module__.startswith(("pliant.gallery.", "pliant.geometry.", "pliant.engines.transfer.build")):
+            return get(cache, key, make)
+        file = folder / sha256(f"{make.__module__} {make.__qualname__} {key!r}".encode()).hexdigest()
+
+        def read_or_made() -> Any:
+            if file.exists():
+                return pickle.loads(file.read_bytes())
+            result = make()
+            part = file.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
+            part.write_bytes(pickle.dumps(result))
+            part.replace(file)
+            return result
+
+        return get(cache, key, read_or_made)
+
+    ResultCache.get = found  # for as long as the process
 
 
 def pytest_collection_finish() -> None:

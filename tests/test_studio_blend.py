@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 
 import pliant
 import pliant.engines.blend.app.panel
-from fake_viser import Client, do, fire
+from fake_viser import Client, do, fire, tell
 from pliant import gallery
 from pliant.app.scene import read_scene, scene_from, write_scene
 from pliant.app.studio.folders import Folders
@@ -85,7 +86,7 @@ class PlainDesk:
     """A desk with widgets alone."""
 
     def __init__(self, client: Client) -> None:
-        self.gui = client.gui
+        self.gui, self.timeline = client.gui, SimpleNamespace(lock=threading.RLock())
 
     def on(self, widget: Any, done: Any) -> None:
         widget.callbacks.append(lambda event: done())
@@ -549,6 +550,27 @@ def test_a_slider_moved_while_a_frame_is_looked_up_counts(window: Any) -> None:
     assert shown.client.notes == []
     assert shown.panel.document()["weights"] == [{"grip": 0.4}]
     np.testing.assert_allclose(shown.shown(), shown.run().points[0], atol=1e-12)
+
+
+def test_a_slider_is_moved_while_the_timeline_draws_a_frame(window: Any) -> None:
+    """It stops the timeline, and the frame puts the sliders: neither waits for the other for ever."""
+    shown, drawing = window(HAND), threading.Event()
+    timeline, sliders, grip = shown.session.timeline, shown.panel.sliders, shown.gui["grip"]
+
+    def draw() -> None:
+        with timeline.lock:
+            drawing.set()
+            time.sleep(0.2)  # the page has heard of the slider by now
+            sliders.put({"fist": 0.5, "grip": 0.4})
+
+    drawn = threading.Thread(target=draw, daemon=True)
+    drawn.start()
+    assert drawing.wait(10)
+    grip._value = 0.4
+    tell(grip.callbacks, SimpleNamespace(target=grip, client=None)).result(10)
+    drawn.join(10)
+    assert not drawn.is_alive()
+    assert sliders.values == {"fist": 0.5, "grip": 0.4}
 
 
 def test_a_slider_just_moved_is_not_put_back() -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache, wraps
+from functools import wraps
 from numbers import Real
 from typing import Any, ParamSpec, TypeVar
 
+from pliant.core.caching import ResultCache
 from pliant.core.errors import InputError
 
 FEWEST_VERTICES, MOST_VERTICES = 500, 1_000_000
@@ -25,11 +26,13 @@ def check_count(n: Any, what: str) -> None:
 
 def kept(make: Callable[Sizes, Made]) -> Callable[Sizes, Made]:
     """Gives the last few shapes again, unless they are large, instead of making them anew: shapes never change."""
-    last: Any = lru_cache(maxsize=MOST_KEPT)(make)
+    last: ResultCache[Made] = ResultCache(MOST_KEPT)
 
     @wraps(make)
     def shape(*given: Sizes.args, **named: Sizes.kwargs) -> Made:
         small = all(type(value) is int and value <= LARGEST_KEPT for value in (*given, *named.values()))
-        return last(*given, **named) if small else make(*given, **named)
+        if not small:
+            return make(*given, **named)
+        return last.get((make.__qualname__, given, tuple(sorted(named.items()))), lambda: make(*given, **named))
 
     return shape

@@ -44,7 +44,8 @@ class Timeline:
         self._draw: Callable[[int], None] = lambda frame: None
         self._editor: KeyEditor | None = None
         self._playing = threading.Event()
-        self._lock = threading.RLock()  # one frame is drawn at a time, and none by playing after a scrub
+        self.lock = threading.RLock()
+        """One frame is drawn at a time, and none by playing after a scrub: what both draw and stop need is behind it."""
         self._closed = False
         actions = {
             "scrub": self.scrub, "play": self.toggle, "step": self.step, "end": self.go_to_end, "speed": self.set_speed,
@@ -61,7 +62,7 @@ class Timeline:
 
         Nothing of the clip before is drawn once this returns.
         """
-        with self._lock:
+        with self.lock:
             self.stop()
             whole = (self._first, self._last) == (0, self.count - 1) or self._last >= count
             self.count, self.fps, self._draw = count, fps, draw
@@ -73,7 +74,7 @@ class Timeline:
 
     def go_to(self, frame: int) -> None:
         """Go to a frame that is drawn already."""
-        with self._lock:
+        with self.lock:
             self._frame = frame
             self._tell(frame=frame)
 
@@ -100,7 +101,7 @@ class Timeline:
     def play(self) -> None:
         """Play from the frame that is shown, or from the first if that is the last."""
         if self.count > 1:
-            with self._lock:
+            with self.lock:
                 if not self.loop and self.frame >= self._last:
                     self.go_to(self._first)
             self._tell(playing=True)
@@ -108,7 +109,7 @@ class Timeline:
 
     def stop(self) -> None:
         """Stop playing: nothing is drawn by it once this returns."""
-        with self._lock:
+        with self.lock:
             self._playing.clear()
             self._tell(playing=False)
 
@@ -128,13 +129,13 @@ class Timeline:
         if not self._playing.is_set():
             self.play()
             return
-        with self._lock:
+        with self.lock:
             self.stop()
             self._draw(self.frame)
 
     def scrub(self, frame: int) -> None:
         """Go to a frame, and stop there."""
-        with self._lock:
+        with self.lock:
             other, plays = min(max(int(frame), 0), self.count - 1), self.playing
             self.stop()
             if other != self.frame or plays:
@@ -215,7 +216,7 @@ class Timeline:
 
     def _step(self, along: int) -> None:
         """Draw the frame that lies so far along, round and round or up to the last."""
-        with self._lock:
+        with self.lock:
             if self._closed or not self._playing.is_set():
                 return
             low, high = self._first, max(min(self._last, self.count - 1, self.ready - 1), self._first)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -26,7 +25,9 @@ class Sliders:
     def __init__(self, desk: Desk, names: Sequence[str], base: str, moved: Callable[[], None]) -> None:
         self.desk, self._moved = desk, moved
         self._known: SliderRow = dict.fromkeys(names, 0.0)  # what they are; an update to the same is an echo of our own
-        self._setting = threading.RLock()  # they are not put elsewhere while it is told that a visitor has moved one
+        # They are not put elsewhere while it is told that a visitor has moved one. That stops the timeline, whose frames
+        # put them: with a lock of their own, both would wait for each other.
+        self._setting = desk.timeline.lock
         self._sliders: dict[str, Any] = {}
         with desk.gui.add_folder("Shapes", expand_by_default=True):
             desk.gui.add_markdown(f"All at 0: **{base}**.")
