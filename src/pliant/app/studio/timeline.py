@@ -45,7 +45,7 @@ class Timeline:
         self._editor: KeyEditor | None = None
         self._playing = threading.Event()
         self.lock = threading.RLock()
-        """One frame is drawn at a time, and none by playing after a scrub: what both draw and stop need is behind it."""
+        """One frame is drawn at a time, and none by playing after a scrub."""
         self._closed = False
         actions = {
             "scrub": self.scrub, "play": self.toggle, "step": self.step, "end": self.go_to_end, "speed": self.set_speed,

@@ -25,8 +25,8 @@ class Sliders:
     def __init__(self, desk: Desk, names: Sequence[str], base: str, moved: Callable[[], None]) -> None:
         self.desk, self._moved = desk, moved
         self._known: SliderRow = dict.fromkeys(names, 0.0)  # what they are; an update to the same is an echo of our own
-        # They are not put elsewhere while it is told that a visitor has moved one. That stops the timeline, whose frames
-        # put them: with a lock of their own, both would wait for each other.
+        # They are not put elsewhere while it is told that a visitor has moved one. That stops the timeline, and its
+        # frames put them: with a lock of their own, both would wait for each other.
         self._setting = desk.timeline.lock
         self._sliders: dict[str, Any] = {}
         with desk.gui.add_folder("Shapes", expand_by_default=True):
