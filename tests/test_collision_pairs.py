@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -90,12 +92,12 @@ def test_a_motion_that_goes_on_is_looked_at_once_and_finds_what_each_path_finds_
     prepared, turn = surface(triangles, rest, 0.01), rest[:, [1, 0, 2]] * [1.0, -1.0, 0.0]
     path = [rest + share * (0.02 * turn + 0.001 * rest[:, [2, 2, 1]] * share) for share in np.linspace(0, 1, 5)]
     looks = []
-    for before, after in zip(path[:-1], path[1:], strict=True):
+    for before, after in pairwise(path):
         found, alone = prepared.sweep(before, after), surface(triangles, rest, 0.01).sweep(before, after)
         np.testing.assert_array_equal(found.pairs, alone.pairs)
         np.testing.assert_array_equal(found.impact, alone.impact)
         looks.append(prepared._candidates)
-    assert any(one is other for one, other in zip(looks[:-1], looks[1:], strict=True))
+    assert any(one is other for one, other in pairwise(looks))
 
 
 @pytest.mark.parametrize("looked", [False, True])

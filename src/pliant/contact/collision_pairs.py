@@ -37,14 +37,16 @@ TOUCHING = 1e-7
 CREASE_ANGLE = np.radians(10)
 """Between the normals of two triangles, from which their edge is a crease."""
 SLACK, MANY_SLACK, MOST_SLACK, SPARE_SLACK, LESS_SLACK = 0.1, 0.4, 3.0, 1.5, 0.8
-"""Distance between paths, over what is near, on which the same pairs are looked at: at first, and at most. A vertex
-that was farther away has this many times as much from then on; every time that all begins anew, it is less.
+"""Distance between paths, over what is near, on which the same pairs are looked at: at first, at most if many vertices
+are farther away, and at most. Vertices that are farther away have this many times as much from then on; every time that
+all begins anew, it is less.
 """
 MOST_AHEAD, FARTHEST_AHEAD = 4.0, 20.0
-"""Times that a path goes on as it began, at most, when pairs are looked for that may come near; and how far, over what is
-near: the next paths are beside it, too.
+"""Times its length, at most, and distance, over what is near, to which a path goes on when pairs are looked for: the
+paths after it are likely to be beside it, so that nothing has to be looked for then.
 """
 MOST_CANDIDATES = 2.5
+"""Pairs that may come near, a triangle, from which a wider look costs more than it saves."""
 MOST_WIDENED = 0.2
 """Share of the vertices that are looked at anew; for more, all are."""
 FIRST_SPACE = 4096
@@ -163,7 +165,7 @@ class CollisionSurface:
 
     @property
     def _spare(self) -> float:
-        """How much of a wider look is worth while: none if the last one found `MOST_CANDIDATES` a triangle."""
+        """How much wider a look is worth while, from 0 to 1, by how many pairs the last one found."""
         found = 0 if self._candidates is None else len(self._candidates[0])
         return max(1.0 - found / (MOST_CANDIDATES * max(len(self.triangles), 1)), 0.0)
 

@@ -171,7 +171,8 @@ def settle(
 ) -> ContactMinimum:
     """The same for a body whose points give way each by itself, exactly by L: only the rows change from step to step.
 
-    watched: what rows there are. forces: about those of the first rows. It ends when a step is shorter than `compliance.settled`.
+    watched: what rows there are. forces: about those of the first rows. It ends when a step is shorter than
+    `compliance.settled`.
     """
     watched.refresh(x)
     rows, gradient, last, damping = watched.rows(x), np.empty_like(x), np.inf, 1.0
