@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -69,7 +71,7 @@ def test_paths_beside_one_that_was_looked_at_find_what_they_find_alone(near):
         few = rest[:, :1] > np.quantile(rest[:, 0], 0.9)
         found, alone = (some.sweep(rest, goal + few * bend) for some in (prepared, surface(triangles, rest, near)))
         np.testing.assert_array_equal(found.pairs, alone.pairs)
-        widened += prepared._candidates is not looked and np.array_equal(prepared._candidates[4], goal)
+        widened += prepared._candidates is not looked and np.array_equal(prepared._candidates[4], looked[4])
         prepared._candidates = looked
     assert 3 <= kept < 15
     assert widened
@@ -83,6 +85,19 @@ def test_what_comes_near_beside_a_path_that_was_looked_at_is_found_without_looki
     closer[lower:, 2] -= 0.008
     assert len(prepared.sweep(closer)) == len(CollisionSurface(triangles, points, 0.1).sweep(closer)) > 0
     assert prepared._candidates is looked
+
+
+def test_a_motion_that_goes_on_is_looked_at_once_and_finds_what_each_path_finds_alone():
+    triangles, rest, _ = fist()
+    prepared, turn = surface(triangles, rest, 0.01), rest[:, [1, 0, 2]] * [1.0, -1.0, 0.0]
+    path = [rest + share * (0.02 * turn + 0.001 * rest[:, [2, 2, 1]] * share) for share in np.linspace(0, 1, 5)]
+    looks = []
+    for before, after in pairwise(path):
+        found, alone = prepared.sweep(before, after), surface(triangles, rest, 0.01).sweep(before, after)
+        np.testing.assert_array_equal(found.pairs, alone.pairs)
+        np.testing.assert_array_equal(found.impact, alone.impact)
+        looks.append(prepared._candidates)
+    assert any(one is other for one, other in pairwise(looks))
 
 
 @pytest.mark.parametrize("looked", [False, True])

@@ -53,13 +53,14 @@ struct Swept {
     static constexpr int DIRECTIONS = 7;
     Lanes low = Lanes{} + FAR, high = -low, least = low, most = high;
 
-    void at(const Sheet &sheet, int64_t v, double slack) {
+    // A vertex, and what is near it.
+    void at(const Sheet &sheet, int64_t v, double near) {
         const Vec3 x = row3(sheet.before, v), d = row3(sheet.after, v) - x;
         double position[DIRECTIONS], motion[DIRECTIONS];
         along(x, position), along(d, motion);
         low = high = least = most = Lanes{};
         for (int k = 0; k < DIRECTIONS; ++k) {
-            const double reach = (k < 3 ? 1.0 : 1.7320508075688774) * (sheet.reach(v) + slack);
+            const double reach = (k < 3 ? 1.0 : 1.7320508075688774) * near;
             low[k] = down(position[k] - reach), high[k] = up(position[k] + reach);
             least[k] = down(motion[k]), most[k] = up(motion[k]);
         }
@@ -73,8 +74,13 @@ struct Swept {
         const Lanes none = {};
         const Lanes behind = other.least - most, before = other.most - least;
         const Lanes first = other.low + (behind < none ? behind : none), last = other.high + (before > none ? before : none);
-        const auto apart = (Quarters)((first > high) | (low > last));
-        return !(apart[0] | apart[1] | apart[2] | apart[3]);
+        const auto apart = (first > high) | (low > last);
+#ifdef __AVX__
+        return !__builtin_ia32_movmskps256((Lanes)apart);
+#else
+        const auto parts = (Quarters)apart;
+        return !(parts[0] | parts[1] | parts[2] | parts[3]);
+#endif
     }
 
    private:
@@ -89,12 +95,13 @@ struct Swept {
 struct Boxes {
     std::vector<Swept> vertex, edge, triangle, node;
 
-    // slack: (n,) by which those of vertices are larger; none is 0.
-    explicit Boxes(const Sheet &sheet, const double *slack = nullptr)
+    // slack: (n,) by which those of vertices are larger; none is 0. bare: whether what is near does not matter.
+    explicit Boxes(const Sheet &sheet, const double *slack = nullptr, bool bare = false)
         : vertex(size_t(sheet.before.shape[0])), edge(size_t(sheet.ends.shape[0])),
           triangle(size_t(sheet.triangles.shape[0])), node(size_t(sheet.right.shape[0])) {
-        for (size_t v = 0; v < vertex.size(); ++v) vertex[v].at(sheet, int64_t(v), slack ? slack[v] : 0.0);
-        for (size_t e = 0; e < edge.size(); ++e)
+        for (size_t v = 0; v < vertex.size(); ++v)
+            vertex[v].at(sheet, int64_t(v), bare ? 0.0 : sheet.reach(int64_t(v)) + (slack ? slack[v] : 0.0));
+        for (size_t e = 0; e < edge.size() && !bare; ++e)
             for (int k = 0; k < 2; ++k) edge[e].grow(vertex[size_t(sheet.ends(int64_t(e), k))]);
         for (size_t t = 0; t < triangle.size(); ++t)
             for (int k = 0; k < 3; ++k) triangle[t].grow(vertex[size_t(sheet.triangles(int64_t(t), k))]);
@@ -245,9 +252,11 @@ void walk(const Sheet &a, const Boxes &first, const Sheet &b, const Boxes &secon
         const bool itself = same && n == m;
         if (!itself && !first.node[n].meets(second.node[m])) continue;
         if (!a.right(n) && !b.right(m)) {
-            for (int64_t i = a.start(n); i < a.stop(n); ++i)
+            for (int64_t i = a.start(n); i < a.stop(n); ++i) {
+                if (!itself && !first.triangle[i].meets(second.node[m])) continue;
                 for (int64_t j = itself ? i + 1 : b.start(m); j < b.stop(m); ++j)
                     if (first.triangle[i].meets(second.triangle[j])) look(i, j);
+            }
         } else if (itself) {
             todo.insert(todo.end(), {{n + 1, n + 1}, {a.right(n), a.right(n)}, {n + 1, a.right(n)}});
         } else if (!b.right(m) || (a.right(n) && a.stop(n) - a.start(n) >= b.stop(m) - b.start(m))) {
@@ -378,7 +387,7 @@ class Search {
             if (!edge.meets(other)) continue;
             for (int l = 0; l < 3; ++l) {
                 const int64_t f = b_.sides(j, l);
-                if (b_.owned(j, 3 + l) && may_cross(e, f) && edge.meets(boxes.edge[f]))
+                if (b_.owned(j, 3 + l) && edge.meets(boxes.edge[f]) && may_cross(e, f))
                     note(crossing(a_, e, b_, f, shift_), i, j);
             }
         }
@@ -527,7 +536,7 @@ bool pierces(Vec3 p, Vec3 q, Vec3 a, Vec3 b, Vec3 c) {
 int64_t crossings(Sheet sheet, Out<int64_t, 2> noted) {
     if (!sheet.triangles.shape[0]) return 0;
     int64_t count = 0;
-    const Boxes boxes(sheet);
+    const Boxes boxes(sheet, nullptr, true);
     const auto corner = [&](int64_t t, int k) { return row3(sheet.before, sheet.triangles(t, k % 3)); };
     const auto through = [&](int64_t i, int64_t j) {
         for (int k = 0; k < 3; ++k)

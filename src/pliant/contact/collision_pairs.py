@@ -36,10 +36,17 @@ TOUCHING = 1e-7
 """Distance at rest, over the diagonal, of what may pass."""
 CREASE_ANGLE = np.radians(10)
 """Between the normals of two triangles, from which their edge is a crease."""
-SLACK, MOST_SLACK, SPARE_SLACK, LESS_SLACK = 0.1, 3.0, 1.5, 0.8
-"""Distance between paths, over what is near, on which the same pairs are looked at: at first, and at most. A vertex
-that was farther away has this many times as much from then on; every time that all begins anew, it is less.
+SLACK, MANY_SLACK, MOST_SLACK, SPARE_SLACK, LESS_SLACK = 0.1, 0.4, 3.0, 1.5, 0.8
+"""Distance between paths, over what is near, on which the same pairs are looked at: at first, at most if many vertices
+are farther away, and at most. Vertices that are farther away have this many times as much from then on; every time that
+all begins anew, it is less.
 """
+MOST_AHEAD, FARTHEST_AHEAD = 4.0, 20.0
+"""Times its length, at most, and distance, over what is near, to which a path goes on when pairs are looked for: the
+paths after it are likely to be beside it, so that nothing has to be looked for then.
+"""
+MOST_CANDIDATES = 2.5
+"""Pairs that may come near, a triangle, from which a wider look costs more than it saves."""
 MOST_WIDENED = 0.2
 """Share of the vertices that are looked at anew; for more, all are."""
 FIRST_SPACE = 4096
@@ -127,9 +134,10 @@ class CollisionSurface:
             found = self._among(path)
             if found is None and self._widen(path):
                 found = self._among(path)
-        if found is None:
-            self._candidates = self._near_path(path)
-            found = self._among(path)
+        for end in (self._ahead(before, after), after):  # triangles may be folded between the ends of a longer path
+            if found is None:
+                self._candidates = self._near_path((*path[:-1], end))
+                found = self._among(path)
         if found is None:
             raise PliantError(
                 "points of the surface are no finite numbers, so what it meets cannot be found; expected loads, "
@@ -146,16 +154,27 @@ class CollisionSurface:
         """Let candidates be for paths as far away as this one; whether that was worth it: few vertices are."""
         slack = self._candidates[-1]
         over = self._away > slack
-        self._slack = np.where(over, np.minimum(SPARE_SLACK * self._away, MOST_SLACK * self._near), self._slack)
-        if not over.any() or over.mean() > MOST_WIDENED or (self._away > self._slack).any():
+        many = over.mean() > MOST_WIDENED
+        most = np.maximum(self._slack, (MANY_SLACK * self._spare if many else MOST_SLACK) * self._near)
+        self._slack = np.where(over, np.minimum(SPARE_SLACK * self._away, most), self._slack)
+        if not over.any() or many or (self._away > self._slack).any():
+            self._slack = np.maximum(LESS_SLACK * self._slack, SLACK * self._near)
             return False
         self._candidates = self._near_path((*path[:-2], *self._candidates[3:5]), over)
         return True
 
-    def forget(self) -> None:
-        """Begin anew, on another path."""
-        self._candidates = None
-        self._slack = np.maximum(LESS_SLACK * self._slack, SLACK * self._near)
+    @property
+    def _spare(self) -> float:
+        """How much wider a look is worth while, from 0 to 1, by how many pairs the last one found."""
+        found = 0 if self._candidates is None else len(self._candidates[0])
+        return max(1.0 - found / (MOST_CANDIDATES * max(len(self.triangles), 1)), 0.0)
+
+    def _ahead(self, before: Floats, after: Floats) -> Floats:
+        """(n, 3) where a path leads to that goes on beyond its end, as those after it are likely to."""
+        motion = after - before
+        far = float(np.sqrt(np.einsum("ij,ij->i", motion, motion).max(initial=0.0)))
+        longer = min(max(FARTHEST_AHEAD * self._spare * self._near / max(far, 1e-300), 1.0), MOST_AHEAD)
+        return before + longer * motion if np.isfinite(far) else after
 
     def _near_path(self, path: Any, renewed: NDArray[np.bool_] | None = None) -> tuple[Any, ...]:
         """What may come near on any path within the slack of this one, as `collision_pairs_among` takes it.
@@ -212,7 +231,7 @@ class CollisionSurface:
         faces += _marked(near.numbers[close & (near.pairs[:, 4] == 1)], faces.shape)
         both = near.numbers[close & (near.pairs[:, 4] == 0)]
         edges += _marked(np.concatenate([both, both[:, ::-1]]), edges.shape)
-        self.forget()
+        self._candidates = None
         self._rest = np.ascontiguousarray(rest)
         self._allowed, self._passing = allowed if len(crossing) else None, (_lists(faces), _lists(edges))
 

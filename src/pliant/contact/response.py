@@ -164,16 +164,19 @@ def settle(
     watched: Watched,
     x: Floats,
     *,
+    forces: Floats | None = None,
     farthest: float = np.inf,
     deadline: float = np.inf,
     iterations: int = 200,
 ) -> ContactMinimum:
     """The same for a body whose points give way each by itself, exactly by L: only the rows change from step to step.
 
-    watched: what rows there are. It ends when a step is shorter than `compliance.settled`.
+    watched: what rows there are. forces: about those of the first rows. It ends when a step is shorter than
+    `compliance.settled`.
     """
     watched.refresh(x)
-    rows, forces, gradient, last, damping = watched.rows(x), None, np.empty_like(x), np.inf, 1.0
+    rows, gradient, last, damping = watched.rows(x), np.empty_like(x), np.inf, 1.0
+    forces = padded(forces, len(rows)) if forces is not None and len(forces) <= len(rows) else None
     for iteration in range(iterations):
         for k in range(MAX_MEETINGS + 1):
             move = LocalContactsStep(body, compliance, rows, body.free - x, guess=forces)

@@ -21,6 +21,8 @@ WATCHED_DISTANCE = 2.0
 BURIED_HEIGHT = 1e-4
 """Height over the surface, over the diagonal, at which it is asked whether a vertex is inside another part."""
 NO_PAIRS = np.zeros((0, 5), np.int64)
+NO_KEY = np.array([np.iinfo(np.int64).max])
+"""Behind all keys, which are sorted."""
 
 
 class SelfContact:
@@ -42,14 +44,13 @@ class SelfContact:
         self._forget()
 
     def _forget(self) -> None:
-        self._pairs, self._kept, self._keys = NO_PAIRS, np.zeros(0), np.zeros(0, np.int64)
+        self._pairs, self._kept, self._keys = NO_PAIRS, np.zeros(0), NO_KEY
         self._seen: NearPairs | None = None
 
     def begin(self, x: Floats, tangled: NDArray[np.bool_] | None) -> None:
         """A frame begins, at the shape of the one before, with what was tangled there; None: nothing led to there."""
         surface, count = np.ascontiguousarray(x[: len(self._rest)]), len(self._rest)
         self._forget()
-        self.surface.forget()
         self.surface.patches, self.tangled = np.full(count, -1), np.zeros(count, dtype=bool)
         crossing = NO_PAIRS if tangled is not None and not tangled.any() else self._unwanted(surface)
         if not len(crossing):
@@ -74,16 +75,17 @@ class SelfContact:
         """Give rows to what was near."""
         if self._seen is not None:
             self._add(self._seen, np.ones(len(self._seen), dtype=bool))
+            self._seen = None
 
     def _add(self, found: NearPairs, which: NDArray[np.bool_]) -> bool:
         """Give some pairs rows; whether there were none for some of them."""
         keys = found.keys
-        which = which & ~np.isin(keys, self._keys)
+        which = which & (self._keys[np.searchsorted(self._keys[:-1], keys)] != keys)
         if which.any():
             new = found.pairs[which]
             near = self.surface.near[new[:, :4]].min(axis=1) / WATCHED_DISTANCE
             kept = np.minimum(near, 0.5 * clearances(self._rest, new)[0])
-            self._keys = np.concatenate([self._keys, keys[which]])
+            self._keys = np.sort(np.concatenate([self._keys, keys[which]]))
             self._pairs, self._kept = np.concatenate([self._pairs, new]), np.concatenate([self._kept, kept])
         return bool(which.any())
 

@@ -35,7 +35,7 @@ from pliant.contact.response import MAX_MEETINGS, ContactMinimum, minimise, sett
 from pliant.contact.self_contact import SelfContact
 from pliant.contact.solids import Box, Cylinder
 from pliant.contact.state import ContactState
-from pliant.contact.steps import LocalContactsStep, deflected
+from pliant.contact.steps import LocalContactsStep, deflected, longest
 from pliant.contact.swept import THIN_WATCH_DISTANCE, SweptContacts, SweptObstacle
 from pliant.contact.watched_rows import MAX_PENETRATION, ObstacleContacts, SurfaceWatch, WatchedRows, together
 from pliant.core.errors import InputError
@@ -368,9 +368,10 @@ class ContactSolver:
 
     def _is_free(self, x: Floats, free: Floats, nears: Sequence[ObstacleContacts]) -> bool:
         """Whether nothing is near the free shape, or in its path to there from x."""
-        reach = self.watch.thickness + 2 * self.watch.longest_edge
-        if any((self.watch.distance(near.obstacle, free, reach) < reach).any() for near in nears):
-            return False
+        if nears:
+            reach = self.watch.thickness + 2 * self.watch.longest_edge
+            if any((self.watch.distance(near.obstacle, free, reach) < reach).any() for near in nears):
+                return False
         return self._is_reachable(x, free, nears)
 
     def _is_reachable(self, x: Floats, free: Floats, nears: Sequence[ObstacleContacts]) -> bool:
@@ -429,9 +430,9 @@ class ContactSolver:
 
     def _strides(self, x: Floats, motion: Floats, placed: Sequence[Obstacle], nears: Sequence[ObstacleContacts]) -> int:
         """Into how many steps to divide the path of the body and of the obstacles to a frame."""
-        if not nears:  # the body alone does not meet itself by moving as a whole
-            motion = _without_rigid(x[: self.surface], motion[: self.surface])
-        far = float(np.linalg.norm(motion[: self.surface], axis=1).max(initial=0.0))
+        far = longest(motion[: self.surface])
+        if not nears and far > MAX_STRIDE * self.diagonal:  # the body alone does not meet itself by moving as a whole
+            far = longest(_without_rigid(x[: self.surface], motion[: self.surface]))
         stride, points = MAX_STRIDE * self.diagonal, x[: self.surface : max(self.surface // 200, 1)]
         for before, near in zip(placed, nears, strict=True):
             far += float(np.linalg.norm(before.carried(points, near.obstacle) - points, axis=1).max(initial=0.0))
@@ -551,8 +552,10 @@ class ContactFrame:
             most, until = max(iterations - steps, 1), self._deadline
             if isinstance(body.compliance, LocalCompliance):
                 found = settle(
-                    body, body.compliance, watched, x, farthest=solver._stride, deadline=until, iterations=most
-                )
+                    body, body.compliance, watched, x, forces=self._forces,
+                    farthest=solver._stride, deadline=until, iterations=most,
+                )  # fmt: skip
+                self._forces = found.forces
             else:
                 most = min(most, FRICTION_ROUND_ITERATIONS) if solver.friction and not self._quick else most
                 found = minimise(

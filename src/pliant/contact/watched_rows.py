@@ -69,12 +69,21 @@ class SurfaceWatch:
     def __init__(self, triangles: Ints, count: int, diagonal: float, thickness: float, friction: float) -> None:
         self.triangles, self.count, self.diagonal = triangles, count, diagonal
         self.thickness, self.friction = thickness, friction
-        self.longest_edge = 0.0
+        self._free: Floats | None = None
+        self._longest_edge = 0.0
         self._tree: SurfaceTree | None = None
 
     def begin(self, free: Floats) -> None:
         """A frame begins, with its shape without contact."""
-        self.longest_edge = float(longest_edges(free, self.triangles).max(initial=0.0))
+        self._free = free
+
+    @property
+    def longest_edge(self) -> float:
+        """Of the shape without contact."""
+        if self._free is not None:
+            self._longest_edge = float(longest_edges(self._free, self.triangles).max(initial=0.0))
+            self._free = None
+        return self._longest_edge
 
     def watching(
         self, obstacle: Obstacle, x: Floats, rho: Floats, *, faces: bool = True, known: Sequence[SurfaceSamples] = ()
@@ -120,6 +129,8 @@ class SurfaceWatch:
     def examined(self, x: Floats, nears: Sequence[ObstacleContacts]) -> tuple[float, bool]:
         """How deep the body is in an obstacle, anywhere on its surface; and whether points were found to add."""
         deepest, new = 0.0, False
+        if not nears:
+            return deepest, new
         allowed, tree = MAX_PENETRATION * self.diagonal, self._tree_at(x) if len(self.triangles) else None
         for near in nears:
             distance = self.distance(near.obstacle, x, 2 * self.longest_edge + self.thickness)
