@@ -154,7 +154,13 @@ def test_a_drag_of_a_handle_whose_control_has_gone_is_nothing(window: Window) ->
             "positions": [{"at": 0}]
         }
         handle.drag(np.add(handle.position, 0.1), phase="end")
+        for act in (window.panel.reset, window.panel.remove, lambda: window.panel.stretch(2.0)):
+            window.panel._chosen = documents.Chosen("gradients", 7)  # as a moment ago, before an undo
+            act()
+        window.session.stage.selection.drop(handle.name)
+        handle.drag(np.add(handle.position, 0.1), phase="end")
     assert window.client.notes == []
+    assert window.panel.document()["positions"] == [{"at": 0}]
 
 
 def test_a_control_is_let_rest(window: Window) -> None:

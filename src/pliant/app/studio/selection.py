@@ -74,15 +74,19 @@ class Selection:
 
     def allow(self, name: str, allowed: bool) -> None:
         """Whether something can be moved now."""
-        self.movables[name].allowed = allowed
-        self._show()
+        if (one := self.movables.get(name)) is not None:  # or it has gone just now
+            one.allowed = allowed
+            self._show()
 
-    def follow(self, name: str, at: Floats, rotation: Floats | None) -> None:
-        """Something was moved."""
-        one = self.movables[name]
+    def follow(self, name: str, at: Floats, rotation: Floats | None) -> bool:
+        """Something was moved; whether it is still there."""
+        one = self.movables.get(name)
+        if one is None:
+            return False
         one.at, one.rotation = at, one.rotation if rotation is None else rotation
         if name == self.name:
             self._show_numbers()
+        return True
 
     def put_at(self, at: Sequence[float], angles: Sequence[float]) -> None:
         """Have the selection at a position, rotated by angles in degrees: what a drag would do, by numbers."""

@@ -262,8 +262,8 @@ class Viewport:
             at, rotation = self.world(event.target.position), self.world_rotation(event.target.wxyz)
             if name != self.selection.name:
                 self.selection.select(name)
-            self.selection.follow(name, at, rotation)
-            moved(at, rotation, event.phase)
+            if self.selection.follow(name, at, rotation):
+                moved(at, rotation, event.phase)
 
         gizmo.on_update(self.hear(heard))
         self._keep(name, gizmo)

@@ -156,22 +156,23 @@ class CagePanel(Panel):
     def stretch(self, factor: float) -> None:
         """Have the chosen control stretch."""
         which, nodes = self._chosen, self.nodes
-        if which is not None and which.kind == "gradients" and nodes is not None:
-            rotation = rotations.exp(nodes.scene.gradients[which.number].turn)
-            self._change(lambda document: documents.stretched(document, which.number, factor, rotation))
+        if which is None or which.kind != "gradients" or nodes is None or which.number >= len(nodes.scene.gradients):
+            return
+        rotation = rotations.exp(nodes.scene.gradients[which.number].turn)
+        self._change(lambda document: documents.stretched(document, which.number, factor, rotation), of=which)
 
     def reset(self) -> None:
         """Have the chosen control ask for the rest shape."""
         which = self._chosen
         if which is not None:
-            self._change(lambda document: documents.at_rest(document, which))
+            self._change(lambda document: documents.at_rest(document, which), of=which)
             self._refresh()
 
     def remove(self) -> None:
         """Remove the chosen control."""
         which = self._chosen
         if which is not None:
-            self._change(lambda document: documents.removed(document, which))
+            self._change(lambda document: documents.removed(document, which), of=which)
             self._first_end = None
             self.choose(next(iter(documents.controls_in(self._document)), None))
 
@@ -250,8 +251,11 @@ class CagePanel(Panel):
 
     # What changes the document
 
-    def _change(self, change: Callable[[Document], Document]) -> None:
+    def _change(self, change: Callable[[Document], Document], *, of: Chosen | None = None) -> None:
+        """Have another document; of: the control that is changed, if it is still there: it may have gone just now."""
         with self._lock:
+            if of is not None and of not in documents.controls_in(self._document):
+                return
             self._document = change(self._document)
         if documents.by_hand(self._document):
             self.request()
@@ -277,17 +281,17 @@ class CagePanel(Panel):
     # What is done on the stage
 
     def _dragged(self, which: Chosen, position: Floats, rotation: Floats, phase: Phase) -> None:
-        if which not in documents.controls_in(self._document):  # its handle is about to go
-            return
+        if which not in documents.controls_in(self._document):
+            return  # its handle is about to go
         if which != self._chosen:
             self.choose(which)
         if phase == "start" or self._target is None:
             return
         if which.kind == "positions":
             to = documents.rounded(position, bounding_diagonal(self._target.points))
-            self._change(lambda document: documents.moved(document, which.number, to))
+            self._change(lambda document: documents.moved(document, which.number, to), of=which)
         else:
-            self._change(lambda document: documents.rotated(document, which.number, rotation))
+            self._change(lambda document: documents.rotated(document, which.number, rotation), of=which)
 
     def _clicked(self, start: Floats, direction: Floats) -> None:
         kind = self.controls.click
