@@ -100,7 +100,7 @@ def test_colours_turn_with_the_nearest_rotation() -> None:
 
 def test_a_rig_reads_its_splats_once(monkeypatch: pytest.MonkeyPatch) -> None:
     read = []
-    monkeypatch.setattr("pliant.geometry.splats.splat_axes", lambda cloud: read.append(cloud) or splat_axes(cloud))
+    monkeypatch.setattr("pliant.geometry.splats._checked", lambda cloud: read.append(cloud) or checked(cloud))
     cloud = splats(40)
     rig = CageRig(cloud, box_mesh(26, np.full(3, 6.0), 0.0), positions=cloud.points[:4], lattice=12)
     for move in (0.1, 0.2):
