@@ -12,6 +12,7 @@ from pliant import CageRig, InputError, PointCloud
 from pliant.core import rotations
 from pliant.gallery.primitives import box_mesh
 from pliant.geometry.splats import (
+    Splats,
     SCALE_ATTRIBUTES,
     covariances,
     deformed_splats,
@@ -100,7 +101,7 @@ def test_colours_turn_with_the_nearest_rotation() -> None:
 
 def test_a_rig_reads_its_splats_once(monkeypatch: pytest.MonkeyPatch) -> None:
     read = []
-    monkeypatch.setattr("pliant.geometry.splats._checked", lambda cloud: read.append(cloud) or checked(cloud))
+    monkeypatch.setattr("pliant.geometry.splats.Splats", lambda cloud: read.append(cloud) or Splats(cloud))
     cloud = splats(40)
     rig = CageRig(cloud, box_mesh(26, np.full(3, 6.0), 0.0), positions=cloud.points[:4], lattice=12)
     for move in (0.1, 0.2):

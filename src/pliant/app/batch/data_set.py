@@ -91,6 +91,13 @@ class DataSet:
     output: Path
     options: SampleOptions
 
+    def __post_init__(self) -> None:
+        if self.options.low > self.options.high:
+            raise InputError(
+                f"sliders from {self.options.low:g} to {self.options.high:g}: expected low to be at most high",
+                argument="low",
+            )
+
     def task(self) -> Task:
         """The scene to pose, under its key."""
         job = BatchJob(self.output.stem, scene_for(self.rig, self.options), str(Path.cwd()), output="")
@@ -108,8 +115,12 @@ class DataSet:
             attributes = _attributes(zarr, self.output)
             if not resume:
                 raise FileError(self.output, "is there already; give --resume to go on with it, or another name")
-            if {name: attributes.get(name) for name in facts} != facts:
-                raise FileError(self.output, "is of another rig, or of other options; give another name")
+            of, now = dict(attributes.get("options", {})), facts["options"]
+            other = [f"{name} {of.get(name)} instead of {value}" for name, value in now.items() if of.get(name) != value]
+            if other or attributes.get("key") != task.key:
+                raise FileError(
+                    self.output, f"is of {', '.join(other) or 'another rig, or other versions'}; give another name"
+                )
         else:
             scene, solver, _ = prepared(task)
             sampler = ENGINES[task.job.engine].part("samples")
