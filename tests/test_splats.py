@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +13,8 @@ from pliant import CageRig, InputError, PointCloud
 from pliant.core import rotations
 from pliant.gallery.primitives import box_mesh
 from pliant.geometry.splats import (
-    Splats,
     SCALE_ATTRIBUTES,
+    Splats,
     covariances,
     deformed_splats,
     harmonics,
@@ -86,6 +87,22 @@ def test_a_splat_does_not_depend_on_its_neighbours() -> None:
         alone = deformed_splats(one, one.points, J[[k]]).attributes
         assert all(together[name][k] == alone[name][0] for name in alone), k
     assert all(np.isfinite(table).all() for table in together.values())
+
+
+def test_single_precision_follows_double_where_splats_are_thin_or_space_is_crushed() -> None:
+    cloud, rng = splats(48), np.random.default_rng(5)
+    thin = {"scale_1": cloud.attributes["scale_0"] - np.linspace(0, 30, 48, dtype=np.float32)}
+    single = replace(cloud, attributes={**cloud.attributes, **thin})
+    double = replace(single, attributes={name: v.astype(np.float64) for name, v in single.attributes.items()})
+    J = rng.normal(size=(48, 3, 3))
+    J[::3, 2] *= 1e-5
+    J[1::6] = np.diag([1.0, -1.0, 1.0])
+    moved = [Splats(one).deformed(cloud.points, J) for one in (single, double)]
+    sigma, exact = (covariances(one) for one in moved)
+    size = np.abs(exact).max(axis=(1, 2), keepdims=True)
+    np.testing.assert_allclose(sigma / size, exact / size, atol=2e-5)
+    smallest = [np.sort([one.attributes[f"scale_{k}"] for k in range(3)], axis=0)[0] for one in moved]
+    np.testing.assert_allclose(smallest[0], smallest[1], atol=2e-2)
 
 
 def test_colours_turn_with_the_nearest_rotation() -> None:

@@ -87,7 +87,12 @@ class Splats:
         self._type = np.float32 if single else np.float64
         largest = log_s.max(axis=1)
         thickness = np.exp(np.maximum(log_s - largest[:, None], LEAST_LOG_THICKNESS))
-        columns = [*rotations.normalize(q).T, *thickness.T, largest, *(cloud.attributes[name] for name in self._names[7:])]
+        columns = [
+            *rotations.normalize(q).T,
+            *thickness.T,
+            largest,
+            *(cloud.attributes[name] for name in self._names[7:]),
+        ]
         lanes = LANE_BYTES // np.dtype(self._type).itemsize
         groups = -(-len(q) // lanes)
         self._groups = np.zeros((groups, len(columns), lanes), self._type)

@@ -110,13 +110,16 @@ class DataSet:
     def begin(self, task: Task, *, resume: bool) -> list[int]:
         """Make the set, or look at what is there; the shards that are still to be made."""
         zarr = _zarr()
-        facts = {"key": task.key, "options": _plain(self.options)}
+        asked = _plain(self.options)
+        facts = {"key": task.key, "options": asked}
         if self.output.exists():
             attributes = _attributes(zarr, self.output)
             if not resume:
                 raise FileError(self.output, "is there already; give --resume to go on with it, or another name")
-            of, now = dict(attributes.get("options", {})), facts["options"]
-            other = [f"{name} {of.get(name)} instead of {value}" for name, value in now.items() if of.get(name) != value]
+            of = dict(attributes.get("options", {}))
+            other = [
+                f"{name} {of.get(name)} instead of {value}" for name, value in asked.items() if of.get(name) != value
+            ]
             if other or attributes.get("key") != task.key:
                 raise FileError(
                     self.output, f"is of {', '.join(other) or 'another rig, or other versions'}; give another name"
