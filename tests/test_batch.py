@@ -372,15 +372,6 @@ def test_a_dry_run_names_the_job_that_is_wrong(tmp_path: Path, command_line: Com
     assert 'short: "1-6:2" names frame 6; the clip has 4' in err
 
 
-@pytest.mark.parametrize("where", [("--workers", "0"), ("--cluster", "distributed:LocalCluster")])
-def test_two_places_to_compute_at_are_refused(tmp_path: Path, command_line: Command, where: tuple[str, str]) -> None:
-    file = jobs_file(tmp_path, {"scene": BAR, "name": "bar"})
-    code, _, err = command_line("batch", file, "--scheduler", "tcp://nowhere:8786", *where)
-    assert code == 2
-    assert "scheduler tcp://nowhere:8786 and" in err
-    assert not (tmp_path / "out").exists()
-
-
 # Other farms
 
 

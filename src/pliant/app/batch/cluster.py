@@ -138,12 +138,6 @@ class DaskWorkers:
 @contextmanager
 def connected(options: BatchOptions) -> Iterator[Workers]:
     """Workers as the options say."""
-    given = {name: getattr(options, name) for name in ("scheduler", "cluster") if getattr(options, name)}
-    if len(given) == 2 or (given and options.workers == 0):
-        named = [f"{name} {value}" for name, value in given.items()] + ["workers 0"] * (options.workers == 0)
-        raise InputError(
-            f"{' and '.join(named)} name two places to compute at; expected one", argument=next(iter(given))
-        )
     if options.workers == 0:
         yield ThisProcess()
         return
