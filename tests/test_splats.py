@@ -105,6 +105,12 @@ def test_single_precision_follows_double_where_splats_are_thin_or_space_is_crush
     np.testing.assert_allclose(smallest[0], smallest[1], atol=2e-2)
 
 
+def test_splats_crushed_to_a_point_can_be_read_again() -> None:
+    cloud = splats(20)
+    moved = deformed_splats(cloud, cloud.points, np.zeros((20, 3, 3)))
+    np.testing.assert_array_less(splat_axes(moved)[1], 1e-12)
+
+
 def test_colours_turn_with_the_nearest_rotation() -> None:
     cloud, rng = splats(), np.random.default_rng(6)
     J = np.eye(3) + 0.3 * rng.normal(size=(60, 3, 3))

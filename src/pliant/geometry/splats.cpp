@@ -389,7 +389,7 @@ void deform_degree(In<Real<V>, 3> splats, In<double, 2> J, Out<Real<V>, 2> out, 
         }
         const Followed<V> found = follow(jacobian, given, given + AXES);
         for (int e = 0; e < 3; ++e)
-            for (int k = 0; k < WIDTH; ++k) sizes[e * WIDTH + k] = scales[k] * double(found.size[e][k]);
+            for (int k = 0; k < WIDTH; ++k) sizes[e * WIDTH + k] = std::max(scales[k] * double(found.size[e][k]), FLAT);
         for (double &size : sizes) size = logarithm(size);
         V columns[7];
         for (int e = 0; e < 4; ++e) columns[e] = found.quaternion[e];
