@@ -365,6 +365,13 @@ def test_a_dry_run_does_nothing(tmp_path: Path, command_line: Command) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["jobs.toml"]
 
 
+def test_a_dry_run_names_the_job_that_is_wrong(tmp_path: Path, command_line: Command) -> None:
+    file = jobs_file(tmp_path, {"scene": BAR, "name": "bar"}, {"scene": BAR | {"frames": 4}, "name": "short"})
+    code, out, err = command_line("batch", file, "--dry-run", "--frames", "1-6:2")
+    assert (code, out) == (2, "")
+    assert 'short: "1-6:2" names frame 6; the clip has 4' in err
+
+
 # Other farms
 
 
@@ -457,7 +464,7 @@ def test_a_data_set_holds_what_the_rig_gives(tmp_path: Path, command_line: Comma
     for name, values in arrays(target).items():
         np.testing.assert_array_equal(values, found[name])
     code, _, err = command_line(*command, "--degrees", "3", "-o", str(target), "--resume")
-    assert (code, "of other options" in err) == (2, True)
+    assert (code, "is of degrees 30.0 instead of 3.0;" in err) == (2, True)
 
     other = tmp_path / "other.zarr"  # larger shards, more poses: it begins with the same
     command_line(*command[:3], "16", "--shard", "16", "--workers", "0", "--seed", "3", "-o", str(other))
@@ -485,6 +492,11 @@ def test_points_of_the_sequence_cover_the_range_evenly() -> None:
 
 
 @pytest.mark.slow
+def test_sliders_whose_range_is_upside_down_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(PliantError, match="sliders from 2 to 1: expected low to be at most high"):
+        data_set.DataSet("rig.glb", tmp_path / "set.zarr", data_set.SampleOptions(low=2.0))
+
+
 def test_a_data_set_of_joints_and_of_a_motion(tmp_path: Path, command_line: Command) -> None:
     dino, bones = pliant.gallery.dinosaur(1000).base, pliant.gallery.dinosaur_skeleton()
     walk = pliant.gallery.dinosaur_walk()

@@ -16,7 +16,6 @@ A normal n becomes cof(J) n, with the cofactor matrix cof(J) = det(J) J⁻ᵀ, a
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 from warnings import warn
 
 import numpy as np
@@ -37,7 +36,11 @@ LARGEST_SCALE = 300.0
 """Logarithm of a standard deviation whose square, and that of its inverse, are still numbers."""
 HARMONIC_DEGREES = {9: 1, 24: 2, 45: 3}
 """Of the harmonics, by how many coefficients f_rest_* there are."""
-SPLATS_PER_THREAD = 2048
+LEAST_LOG_THICKNESS = -34.0
+"""Logarithm of the least deviation over a splat's largest."""
+LANE_BYTES = 32
+"""Of the numbers that splats.cpp computes at once."""
+GROUPS_PER_THREAD = 256
 
 
 def is_splats(cloud: PointCloud) -> bool:
@@ -47,6 +50,12 @@ def is_splats(cloud: PointCloud) -> bool:
 
 def splat_axes(cloud: PointCloud) -> tuple[Floats, Floats]:
     """(n, 3, 3) the splats' axes as columns, and (n, 3) their standard deviations along them."""
+    q, log_s = _checked(cloud)
+    return rotations.matrix(rotations.normalize(q)), np.exp(log_s)
+
+
+def _checked(cloud: PointCloud) -> tuple[Floats, Floats]:
+    """(n, 4) quaternions of any length, and (n, 3) logarithms of deviations."""
     if not is_splats(cloud):
         missing = [name for name in (*ROTATION_ATTRIBUTES, *SCALE_ATTRIBUTES) if name not in cloud.attributes]
         raise InputError(f"the cloud has no {missing[0]}; expected Gaussian splats with rot_0 to rot_3, scale_0 to 2")
@@ -57,7 +66,7 @@ def splat_axes(cloud: PointCloud) -> tuple[Floats, Floats]:
         if not usable.all():
             k = int(np.argmin(usable))
             raise InputError(f"splat {k} has a {what} of {values[k].tolist()}; expected numbers up to {most:.3g}")
-    return rotations.matrix(rotations.normalize(q)), np.exp(log_s)
+    return q, log_s
 
 
 def covariances(cloud: PointCloud) -> Floats:
@@ -71,48 +80,42 @@ class Splats:
 
     def __init__(self, cloud: PointCloud) -> None:
         self.cloud = cloud
-        axes, deviations = splat_axes(cloud)
-        self._axes = np.ascontiguousarray(axes.reshape(-1, 9).T)
-        self._deviations = np.ascontiguousarray(deviations.T)
-        self._names = _harmonic_names(cloud)
-        columns = [cloud.attributes[name] for name in self._names]
-        single = all(column.dtype == np.float32 for column in columns)
-        self._rotate = kernels.splats_rotate_single if single else kernels.splats_rotate_double
-        self._coefficients = np.empty((3, len(columns) // 3, len(cloud.points)), np.float32 if single else np.float64)
-        for row, column in zip(self._coefficients.reshape(-1, len(cloud.points)), columns, strict=True):
-            row[:] = column
+        q, log_s = _checked(cloud)
+        self._names = (*ROTATION_ATTRIBUTES, *SCALE_ATTRIBUTES, *_harmonic_names(cloud))
+        single = all(cloud.attributes[name].dtype == np.float32 for name in self._names)
+        self._deform = kernels.splats_deform_single if single else kernels.splats_deform_double
+        self._type = np.float32 if single else np.float64
+        largest = log_s.max(axis=1)
+        thickness = np.exp(np.maximum(log_s - largest[:, None], LEAST_LOG_THICKNESS))
+        columns = [
+            *rotations.normalize(q).T,
+            *thickness.T,
+            largest,
+            *(cloud.attributes[name] for name in self._names[7:]),
+        ]
+        lanes = LANE_BYTES // np.dtype(self._type).itemsize
+        groups = -(-len(q) // lanes)
+        self._groups = np.zeros((groups, len(columns), lanes), self._type)
+        self._groups[:, 0] = 1  # what fills the last group up is a splat, too
+        full = len(q) // lanes
+        for k, column in enumerate(columns):
+            self._groups[:full, k] = column[: full * lanes].reshape(full, lanes)
+            self._groups[full:, k, : len(q) - full * lanes] = column[full * lanes :]
 
     def deformed(self, points: Floats, J: Floats) -> PointCloud:
         """The splats at other points (n, 3), rotated and stretched by Jacobians (n, 3, 3)."""
-        cloud, count = self.cloud, len(points)
+        cloud = self.cloud
         if not np.isfinite(J.sum()):  # quicker than to look at each
             finite = np.isfinite(J).all(axis=(1, 2))
             if not finite.all():
                 raise InputError(f"the Jacobian of splat {int(np.argmin(finite))} is not finite")
-        flat, Q, columns = np.ascontiguousarray(J).reshape(-1, 9), np.empty((9, count)), np.empty((7, count))
-        out = Q, columns[:4], columns[4:]
-        in_threads(
-            lambda a, b: kernels.splats_deform(flat, self._axes, self._deviations, *out, a, b), count, SPLATS_PER_THREAD
-        )
+        flat, rows = np.ascontiguousarray(J).reshape(-1, 9), np.empty((len(self._names), len(points)), self._type)
+        in_threads(lambda a, b: self._deform(self._groups, flat, rows, a, b), len(self._groups), GROUPS_PER_THREAD)
         made: dict[str, NDArray[np.generic]] = dict(cloud.attributes)
-        for name, column in zip((*ROTATION_ATTRIBUTES, *SCALE_ATTRIBUTES), columns, strict=True):
-            made[name] = locked(column.astype(made[name].dtype))
-        rows = self._rotated_harmonics(Q).reshape(-1, count)
-        made |= {
-            name: locked(row.astype(made[name].dtype, copy=False)) for name, row in zip(self._names, rows, strict=True)
-        }
+        for name, row in zip(self._names, rows, strict=True):
+            made[name] = locked(row.astype(made[name].dtype, copy=False))
         positions = points.astype(np.float32).astype(np.float64)  # as splat files hold them; viewers read nothing else
         return replace(cloud.with_points(locked(positions)), attributes=made)
-
-    def _rotated_harmonics(self, Q: Floats) -> NDArray[Any]:
-        """(3, 3, 8 or 15; n) coefficients, rotated by Q (9, n)."""
-        out = np.empty_like(self._coefficients)
-        if self._names:
-            d = _directions()
-            fitted = _fitted(d, HARMONIC_DEGREES[len(self._names)])
-            work = lambda a, b: self._rotate(Q, d, fitted, self._coefficients, out, a, b)  # noqa: E731
-            in_threads(work, Q.shape[1], SPLATS_PER_THREAD)
-        return out
 
 
 def deformed_splats(cloud: PointCloud, points: Floats, J: Floats) -> PointCloud:
@@ -135,32 +138,6 @@ def _harmonic_names(cloud: PointCloud) -> list[str]:
         )
         return []
     return names
-
-
-def _directions() -> Floats:
-    """(7, 3) directions, spread so that the harmonics of degree l follow well from their values at the first 2 l + 1:
-    of 3,000 random sets the one with the smallest condition numbers, at most 4.2.
-    """
-    d = np.array([
-        [0.642, -0.472, -0.604],
-        [-0.702, 0.552, -0.449],
-        [0.681, 0.603, -0.414],
-        [-0.117, -0.507, 0.854],
-        [-0.818, 0.078, -0.570],
-        [0.896, -0.443, -0.044],
-        [0.813, -0.146, -0.563],
-    ])  # fmt: skip
-    return d / np.linalg.norm(d, axis=1, keepdims=True)
-
-
-def _fitted(d: Floats, degree: int) -> Floats:
-    """(3, 8 or 15; 7) coefficients of each degree l by its values at the first 2 l + 1 directions (7, 3)."""
-    values = harmonics(d, degree)
-    fitted = np.zeros((values.shape[1], len(d)))
-    for k in range(1, degree + 1):
-        own, count = slice(k * k - 1, (k + 1) ** 2 - 1), 2 * k + 1
-        fitted[own, :count] = np.linalg.inv(values[:count, own])
-    return fitted
 
 
 def harmonics(d: Floats, degree: int) -> Floats:

@@ -91,6 +91,13 @@ class DataSet:
     output: Path
     options: SampleOptions
 
+    def __post_init__(self) -> None:
+        if self.options.low > self.options.high:
+            raise InputError(
+                f"sliders from {self.options.low:g} to {self.options.high:g}: expected low to be at most high",
+                argument="low",
+            )
+
     def task(self) -> Task:
         """The scene to pose, under its key."""
         job = BatchJob(self.output.stem, scene_for(self.rig, self.options), str(Path.cwd()), output="")
@@ -103,13 +110,20 @@ class DataSet:
     def begin(self, task: Task, *, resume: bool) -> list[int]:
         """Make the set, or look at what is there; the shards that are still to be made."""
         zarr = _zarr()
-        facts = {"key": task.key, "options": _plain(self.options)}
+        asked = _plain(self.options)
+        facts = {"key": task.key, "options": asked}
         if self.output.exists():
             attributes = _attributes(zarr, self.output)
             if not resume:
                 raise FileError(self.output, "is there already; give --resume to go on with it, or another name")
-            if {name: attributes.get(name) for name in facts} != facts:
-                raise FileError(self.output, "is of another rig, or of other options; give another name")
+            of = dict(attributes.get("options", {}))
+            other = [
+                f"{name} {of.get(name)} instead of {value}" for name, value in asked.items() if of.get(name) != value
+            ]
+            if other or attributes.get("key") != task.key:
+                raise FileError(
+                    self.output, f"is of {', '.join(other) or 'another rig, or other versions'}; give another name"
+                )
         else:
             scene, solver, _ = prepared(task)
             sampler = ENGINES[task.job.engine].part("samples")

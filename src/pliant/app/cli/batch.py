@@ -10,7 +10,7 @@ from typing import Any
 from pliant.app.batch.options import HOW, WHERE, BatchOptions
 from pliant.app.cli.arguments import add_command, add_view
 from pliant.app.cli.flags import ArgumentGroups, word_of
-from pliant.core.errors import InputError
+from pliant.core.errors import InputError, PliantError
 from pliant.core.frame_ranges import FrameRanges, frames_in, frames_text, progressions
 from pliant.core.progress import progress
 from pliant.core.terminal import complain, say, say_json
@@ -76,7 +76,11 @@ def _plan(batch: Any, options: argparse.Namespace) -> int:
 
     rows = []
     for task in tasks_of(batch):
-        plan, job = known_plan(task), task.job
+        job = task.job
+        try:
+            plan = known_plan(task)
+        except PliantError as error:
+            raise InputError(f"{job.name}: {error}") from None
         done = options.resume and task.store.finished(job, task.key, job.frames) is not None
         counted = plan["frames"] is not None
         chunks = [] if done else missing_chunks(task, plan, batch.options.chunk)
