@@ -160,7 +160,7 @@ def _steadying(q: Floats, standing: Flags) -> Floats:
         own = q[first : last + 1]
         mean = np.linalg.eigh(own.T @ own)[1][:, -1]
         frames.append(np.arange(first, last + 1))
-        vectors.append(rotations.log(rotations.multiply(mean, rotations.inverse(own))))
+        vectors.append(rotations.log(rotations.shortest(rotations.multiply(mean, rotations.inverse(own)))))
     pins = np.concatenate(frames)
     return rotations.exp(between_pins(pins, np.concatenate(vectors), np.ones(len(pins)), len(q)))
 
