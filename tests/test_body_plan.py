@@ -303,7 +303,7 @@ def test_a_trunk_from_side_to_side_is_none(walk: Motion, bodies: dict[str, Orien
     ]
     wrong = replace(body, anatomy=replace(body.anatomy, limbs=tuple(limbs)))
     assert wrong.parted == "arm"
-    with pytest.raises(InputError, match="arms of the target leave it far from each other.*give --map"):
+    with pytest.raises(InputError, match=r"arms of the target leave it far from each other.*give --map"):
         check_match(match_limbs(source, wrong), source, wrong)
 
 

@@ -308,6 +308,10 @@ TEXTS = {
         (["none.toml", "-o", "x.npz"], "none.obj: there is no such file"),
         (["uneven.toml", "-o", "x.npz"], '"walk/hips" has 2 frames'),
         (["--source", "frames", "-o", "x.npz"], "--target is missing"),
+        (
+            ["--source", "legs=frames", "wave=frames", "--target", "bar.obj", "--auto", "-o", "x.npz"],
+            "--source names 2 files; expected each as NAME=FILE",
+        ),
         (["--target", "bar.obj", "-o", "x.npz"], "--source is missing"),
         (["--source", "frames", "--target", "bar.obj", "-o", "x.npz"], "add --auto, or write a scene file"),
         (["--source", "none", "--target", "bar.obj", "--auto", "-o", "x.npz"], "none: there is no such file"),

@@ -73,10 +73,11 @@ def test_feet_that_slide_are_seen(walked: pliant.Transfer, ratio: float, seen: b
     found, rest, count = walked.registered, walked.clip.shape.points, len(walked.clip)
     body, target = found.source.body, found.target
     way = np.arange(count)[:, None, None] * 0.02
-    tall = [float(np.ptp(points @ up)) for points, up in ((body.tree.locations, body.frame[1]), (rest, target.frame[1]))]
+    tall = [float(np.ptp(places @ of.frame[1])) for places, of in ((body.tree.locations, body), (rest, target))]
     planted = {node: np.ones(len(found.source), dtype=bool) for node in found.contacts.planted}
     going = replace(found.source, positions=body.tree.locations + way * tall[0] * found.source.world[2])
-    sliding = replace(walked, registered=replace(found, source=going, contacts=replace(found.contacts, planted=planted)))
+    standing = replace(found, source=going, contacts=replace(found.contacts, planted=planted))
+    sliding = replace(walked, registered=standing)
     judged = with_points(sliding, rest + ratio * way * tall[1] * target.frame[2]).judgement
     assert judged.slide.ratio == pytest.approx(ratio, rel=1e-6)
     assert judged.slide.source == pytest.approx(0.02 * (count - 1), rel=1e-6)
