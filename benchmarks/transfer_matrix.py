@@ -35,6 +35,7 @@ from pliant.core import rotations
 from pliant.core.errors import InputError
 from pliant.core.topology import Floats
 from pliant.engines.transfer.automatic import cage_axes
+from pliant.engines.transfer.judgement import MOST_ANGLE
 from pliant.gallery.primitives import box_mesh
 from pliant.geometry.body_plan import names
 from pliant.geometry.body_plan.recognition import followed_nodes, limb_errors
@@ -44,7 +45,6 @@ DATA = Path(__file__).parents[2] / "shared" / "data"
 FRAMES = 24
 """Of each clip, evenly."""
 LATTICE = 40
-GOOD_ANGLE = 15.0
 HEADINGS = (45, 90, 135, 180, 225, 270, 315)
 
 
@@ -266,7 +266,7 @@ def score(source: str, target: str, folder: Path | None = None) -> Score:
         float(np.median(angles)),
         float(np.quantile(angles, 0.9)),
         measured.phase(),
-        measured.slide(),
+        np.nan if moved.judgement.slide is None else moved.judgement.slide.ratio,
         measured.below(),
         float(quality.volume_ratio(body, moved.clip).min()) if closed else np.nan,
         stretch(body, moved.clip),
@@ -284,13 +284,7 @@ class Measured:
         source, target = found.source, found.target
         self.source = source.positions[frames]
         self.target = followed_nodes(moved.shape.points, moved.points, target.tree.locations)
-        self.heights = [
-            float(np.ptp(places @ up))
-            for places, up in (
-                (source.body.tree.locations, source.body.frame[1]),
-                (moved.shape.points, target.frame[1]),
-            )
-        ]
+        self.height = float(np.ptp(moved.shape.points @ target.frame[1]))
 
     def angles(self) -> Floats:
         """Degrees between corresponding pieces of legs and arms."""
@@ -314,26 +308,10 @@ class Measured:
                 shifts.append(abs(float(np.degrees(np.angle(swings[1][k] / swings[0][k])))))
         return max(shifts, default=np.nan)
 
-    def slide(self) -> float:
-        """How far planted feet slide, over how far the source's do, each over its height; NaN without contacts."""
-        totals = np.zeros(2)
-        for mine, theirs in self.found.follower.legs:
-            for a, b in ((mine.end_node, theirs.end_node), (mine.nodes[-1], theirs.nodes[-1])):
-                planted = self.found.contacts.planted[a]
-                first, last = self.frames[:-1], self.frames[1:]
-                both = np.array([planted[i : j + 1].all() for i, j in zip(first, last, strict=True)])
-                for k, (places, node, up) in enumerate(
-                    ((self.source, a, self.found.source.world[1]), (self.target, b, self.found.target.frame[1]))
-                ):
-                    steps = np.diff(places[:, node], axis=0)
-                    steps -= (steps @ up)[:, None] * up
-                    totals[k] += np.linalg.norm(steps[both], axis=1).sum() / self.heights[k]
-        return float(totals[1] / totals[0]) if totals[0] > 0 else np.nan
-
     def below(self) -> float:
         """How deep something is below the floor, over the height; 0 where nothing is."""
         up, ground = self.found.target.frame[1], self.found.target.ground
-        return max(0.0, ground - float((self.moved.points @ up).min())) / self.heights[1]
+        return max(0.0, ground - float((self.moved.points @ up).min())) / self.height
 
 
 def stretch(body: Any, moved: Animation) -> float:
@@ -408,7 +386,7 @@ def matrix(words: Sequence[str]) -> None:
     for name, other in chosen(words):
         found, expected = score(name, other, folder), is_sensible(name, other)
         done = not found.refusal
-        well = done and found.median < GOOD_ANGLE and found.faces
+        well = done and found.median < MOST_ANGLE and found.faces
         good, all_sensible = good + (expected and well), all_sensible + expected
         silent += done and not found.warned and (not expected or not well)
         slides += [found.slide] if done and expected else []
@@ -422,7 +400,7 @@ def matrix(words: Sequence[str]) -> None:
                 + f"  {found.refusal[:110] or ', '.join(found.warned)}".rstrip(),
                 flush=True,
             )
-    print(f"{good} of {all_sensible} sensible pairs below {GOOD_ANGLE:g}° and facing right; {silent} silent failures")
+    print(f"{good} of {all_sensible} sensible pairs below {MOST_ANGLE:g}° and facing right; {silent} silent failures")
     if slides:
         print(
             f"slide over the source's: {np.nanmedian(slides):.2f} in the median, {np.nanmax(slides):.2f} at most; "

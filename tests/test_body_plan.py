@@ -18,7 +18,7 @@ from pliant.geometry.body_plan.bodies import OrientedBody, shape_body, skeleton_
 from pliant.geometry.body_plan.clearance import with_clearance
 from pliant.geometry.body_plan.contacts import find_contacts, runs
 from pliant.geometry.body_plan.following import Follower, forward, standing_height
-from pliant.geometry.body_plan.grounding import fabrik, grounded
+from pliant.geometry.body_plan.grounding import fabrik, grounded, with_level_feet
 from pliant.geometry.body_plan.guides import chain_of
 from pliant.geometry.body_plan.joints import body_skeleton, bone_count, divided, jointed
 from pliant.geometry.body_plan.matching import check_match, match_limbs
@@ -292,6 +292,21 @@ def test_a_figure_whose_front_is_not_seen_is_refused_unless_told(bodies: dict[st
     check_match(match_limbs(source, replace(target, alike=True)), source, target)
 
 
+def test_a_trunk_from_side_to_side_is_none(walk: Motion, bodies: dict[str, OrientedBody]) -> None:
+    """As where wings that hang down are taken for legs: then left and right ones leave it at its two ends."""
+    body, source = bodies["creature"], moving_skeleton(walk).body
+    assert body.parted == source.parted == ""
+    tip = next(limb.nodes[-1] for limb in body.anatomy.limbs if limb.role == "leg")
+    limbs = [
+        replace(limb, nodes=(tip, *limb.nodes[1:])) if (limb.role, limb.side) == ("arm", 1) else limb
+        for limb in body.anatomy.limbs
+    ]
+    wrong = replace(body, anatomy=replace(body.anatomy, limbs=tuple(limbs)))
+    assert wrong.parted == "arm"
+    with pytest.raises(InputError, match=r"arms of the target leave it far from each other.*give --map"):
+        check_match(match_limbs(source, wrong), source, wrong)
+
+
 def test_limbs_of_other_lengths_are_no_pair_of_legs(walk: Motion, bodies: dict[str, OrientedBody]) -> None:
     body = bodies["creature"]
     shorter = [
@@ -554,6 +569,24 @@ def test_feet_of_stumps_stay_where_they_stand(stride: Motion) -> None:
             slides.append(np.linalg.norm(np.ptp(path[:, [0, 2]], axis=0)) / 0.9)
     assert len(slides) > 1
     assert max(slides) < 0.01
+
+
+def test_feet_do_not_turn_while_both_their_ends_stand(stride: Motion) -> None:
+    """Long feet would slide where the source's turn a little."""
+    found = onto_shape(moving_skeleton(stride), gallery.creature(900).base, Hints())
+    planted, mine = found.contacts.planted, [mine for mine, _ in found.follower.legs]
+    standing = [planted[chain.end_node] & planted[chain.nodes[-1]] for chain in mine]
+    turns, wobbling = found.follower.rotations(), found.follower.rotations().copy()
+    angle = 0.1 * np.sin(np.arange(len(turns)))
+    feet = [theirs.end_node for _, theirs in found.follower.legs]
+    for foot in feet:
+        wobbling[:, foot] = rotations.multiply(rotations.from_axis_angle([0, 1.0, 0], angle), turns[:, foot])
+    steady = with_level_feet(found.follower, found.contacts, wobbling)
+    for foot, stands in zip(feet, standing, strict=True):
+        for first, last in runs(stands):
+            own = steady[first : last + 1, foot]
+            assert last > first
+            assert np.abs(rotations.matrix(own) - rotations.matrix(own[0])).max() < 1e-9
 
 
 def test_feet_that_stand_are_low(stride: Motion) -> None:

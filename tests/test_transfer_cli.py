@@ -115,7 +115,7 @@ def test_a_cage_of_ones_own_and_a_motion_of_bones(run):
 
 
 def test_a_walk_onto_what_has_no_legs_is_refused_with_what_was_seen(run, files):
-    code, out, err = run("--source", "walk.bvh", "--target", "bar.obj", "--auto", "-o", "refused.npz")
+    code, out, err = run("--source", "walk.bvh", "--target", "bar.obj", "--auto", "-o", "refused.npz", "--quiet")
     assert (code, out) == (2, "")
     assert "the source stands on 2 legs, the target on no legs; give --map" in err
     assert "left leg, right leg" in err
@@ -308,6 +308,10 @@ TEXTS = {
         (["none.toml", "-o", "x.npz"], "none.obj: there is no such file"),
         (["uneven.toml", "-o", "x.npz"], '"walk/hips" has 2 frames'),
         (["--source", "frames", "-o", "x.npz"], "--target is missing"),
+        (
+            ["--source", "legs=frames", "wave=frames", "--target", "bar.obj", "--auto", "-o", "x.npz"],
+            "--source names 2 files; expected each as NAME=FILE",
+        ),
         (["--target", "bar.obj", "-o", "x.npz"], "--source is missing"),
         (["--source", "frames", "--target", "bar.obj", "-o", "x.npz"], "add --auto, or write a scene file"),
         (["--source", "none", "--target", "bar.obj", "--auto", "-o", "x.npz"], "none: there is no such file"),

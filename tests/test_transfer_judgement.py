@@ -67,6 +67,24 @@ def test_feet_that_tip_are_seen(walked: pliant.Transfer) -> None:
     assert "feet" in names(tipped)
 
 
+@pytest.mark.parametrize(("ratio", "seen"), [(1.3, False), (2.0, True)])
+def test_feet_that_slide_are_seen(walked: pliant.Transfer, ratio: float, seen: bool) -> None:
+    """Farther than the source's, each over its height: in every frame by 2 % of the source's."""
+    found, rest, count = walked.registered, walked.clip.shape.points, len(walked.clip)
+    body, target = found.source.body, found.target
+    way = np.arange(count)[:, None, None] * 0.02
+    tall = [float(np.ptp(places @ of.frame[1])) for places, of in ((body.tree.locations, body), (rest, target))]
+    planted = {node: np.ones(len(found.source), dtype=bool) for node in found.contacts.planted}
+    going = replace(found.source, positions=body.tree.locations + way * tall[0] * found.source.world[2])
+    standing = replace(found, source=going, contacts=replace(found.contacts, planted=planted))
+    sliding = replace(walked, registered=standing)
+    judged = with_points(sliding, rest + ratio * way * tall[1] * target.frame[2]).judgement
+    assert judged.slide.ratio == pytest.approx(ratio, rel=1e-6)
+    assert judged.slide.source == pytest.approx(0.02 * (count - 1), rel=1e-6)
+    assert judged.to_dict()["slide"]["target"] == pytest.approx(ratio * 0.02 * (count - 1), rel=1e-6)
+    assert ("slide" in [sentence.partition(":")[0] for sentence in judged.problems]) == seen
+
+
 def test_a_leg_inside_the_other_is_seen(walked: pliant.Transfer) -> None:
     body, rest = walked.registered.target, walked.clip.shape.points
     still = with_points(walked, np.broadcast_to(rest, walked.clip.points.shape))

@@ -10,6 +10,7 @@ on the moved target are
 - *penetration*: the share of the outer third of a leg or an arm that is inside the others, and was not at rest;
 - *limbs*: the angles between the target's limbs and those of the source that they follow (`recognition`);
 - *feet*: the angle by which they tip, against rest, while the source's stand on the ground;
+- *slide*: how far feet slide along the floor while the source's stand, over how far those do (`recognition`);
 - *motion*: articulation of the target over that of the source (`recognition`).
 
 Limbs and feet are judged in the median of the frames, and in the worst one; penetration in the median alone, for legs
@@ -20,7 +21,7 @@ that is stretched or squeezed) counts for its target, too.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,7 +34,15 @@ from pliant.core.topology import Floats, Ints
 from pliant.geometry import quality
 from pliant.geometry.body_plan.bodies import OrientedBody
 from pliant.geometry.body_plan.limbs import Limb
-from pliant.geometry.body_plan.recognition import articulation, followed_nodes, foot_slopes, limb_errors, limb_points
+from pliant.geometry.body_plan.recognition import (
+    FootSlide,
+    articulation,
+    followed_nodes,
+    foot_slide,
+    foot_slopes,
+    limb_errors,
+    limb_points,
+)
 from pliant.geometry.body_plan.retargeted import Retargeted
 from pliant.geometry.spatial import SurfaceTree
 
@@ -45,12 +54,14 @@ MOST_PENETRATION, INNER_SHARE = 0.08, 0.65
 thighs of stout bodies run into each other unseen, feet do not."""
 CURVE_POINTS, CURVE_TRIANGLES = 21, 400
 """Points along a limb to which its surface is nearest, and triangles of it that are looked at."""
-MOST_ANGLE, MOST_LIMB_ANGLE = 20.0, 30.0
-"""Degrees, in the median of all pieces of limbs, and of one limb's."""
+MOST_ANGLE, MOST_LIMB_ANGLE = 15.0, 30.0
+"""Degrees, in the median of all pieces of limbs, up to which a motion counts as recognised; and of one limb's."""
 MOST_FOOT_SLOPE = 15.0
 """Degrees, in the median of the frames in which a foot stands."""
 MOST_ANGLE_ONCE, MOST_FOOT_SLOPE_ONCE = 60.0, 30.0
 """Degrees, in a single frame: of a limb's pieces in the mean, and of a foot that stands."""
+MOST_SLIDE, UNSEEN_SLIDE = 1.5, 0.01
+"""Of feet that stand, over the source's; and over the height, in a contact, below which it is not seen."""
 LEAST_MOTION, HARDLY_MOVING = 0.35, 0.005
 """Articulation over the source's, and that of a source that hardly moves."""
 OWN_SHARE = 1.2
@@ -97,6 +108,7 @@ class Judgement:
     """By limb, the frame in which its pieces are farthest from the source's in the mean, and how far"""
     worst_feet: Mapping[str, Worst] = field(default_factory=dict)
     """By leg, the frame in which its foot tips most while the source's stands, and how far"""
+    slide: FootSlide | None = None
     motion: float | None = None
     problems: tuple[str, ...] = ()
     """Sentences that begin with the measure's name"""
@@ -113,6 +125,7 @@ class Judgement:
             "feet": dict(self.feet),
             "worst_limbs": {name: worst._asdict() for name, worst in self.worst_limbs.items()},
             "worst_feet": {name: worst._asdict() for name, worst in self.worst_feet.items()},
+            "slide": None if self.slide is None else asdict(self.slide),
             "motion": self.motion,
             "problems": list(self.problems),
         }
@@ -264,6 +277,7 @@ def _with_limbs(result: Judgement, clip: Animation, found: Retargeted, times: Fl
         feet={name: float(np.median(angles)) for name, (_, angles) in slopes.items()},
         worst_limbs={name: _worst(np.arange(len(clip)), pieces.mean(axis=1)) for name, pieces in errors.items()},
         worst_feet={name: _worst(*standing) for name, standing in slopes.items()},
+        slide=foot_slide(found, source, target, low, float(np.ptp(clip.shape.points @ found.target.frame[1]))),
         motion=_ratio(*moving),
     )
 
@@ -313,6 +327,12 @@ def _problems(found: Judgement, source: Animation | None) -> list[str]:
             f"penetration: so much of the outer third of a limb is inside others in the median ({listed})."
         )
     sentences += _limb_problems(found)
+    slide = found.slide
+    if slide is not None and slide.ratio > MOST_SLIDE and slide.target > UNSEEN_SLIDE:
+        sentences.append(
+            f"slide: feet slide {slide.ratio:.2g} times as far as the source's, relative to height, while those stand "
+            f"({100 * slide.target:.1f} % of the height in a contact)."
+        )
     if found.motion is not None and found.motion < LEAST_MOTION:
         sentences.append(f"motion: only {100 * found.motion:.0f} % of the source's movement is seen on the target.")
     return sentences

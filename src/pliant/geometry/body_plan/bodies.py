@@ -55,6 +55,8 @@ NEARLY_SQUARE = 0.7
 """Cosine from which a direction is taken for the coordinate axis that is nearest: bodies stand along the axes."""
 MOST_UNEVEN = {"leg": 1.25, "arm": 1.5}
 """Length of a leg or an arm over that of its partner, at most."""
+FAR_APART = 0.7
+"""How far along the body a leg or an arm leaves it from where its partner does, over their length, at most."""
 MEDIAN_ROUNDS = 60
 """Of the iteration for a geometric median."""
 AGREEING, TWISTED, EXACTLY_ALONG = 0.995, 0.88, 0.9995
@@ -99,12 +101,33 @@ class OrientedBody:
 
         Other limbs were taken for legs or arms then.
         """
-        pairs: dict[tuple[str, int], list[float]] = {}
+        ratios = [
+            (one.role, max(one.length, other.length) / max(min(one.length, other.length), 1e-300))
+            for one, other in self.partners
+        ]
+        return next((found for found in ratios if found[1] > MOST_UNEVEN[found[0]]), None)
+
+    @property
+    def parted(self) -> str:
+        """A role whose left and right limb leave the body far from each other; empty if none do.
+
+        What is taken for the trunk runs from side to side then.
+        """
+        far = (
+            one.role
+            for one, other in self.partners
+            if self.tree.distance(one.nodes[0], other.nodes[0]) > FAR_APART * (one.length + other.length) / 2
+        )
+        return next(far, "")
+
+    @property
+    def partners(self) -> list[Pair]:
+        """Pairs of legs and of arms."""
+        found: dict[tuple[str, int], list[Limb]] = {}
         for limb in self.anatomy.limbs:
             if limb.role in MOST_UNEVEN:
-                pairs.setdefault((limb.role, limb.order), []).append(limb.length)
-        ratios = [(role, max(both) / max(min(both), 1e-300)) for (role, _), both in pairs.items()]
-        return next((found for found in ratios if found[1] > MOST_UNEVEN[found[0]]), None)
+                found.setdefault((limb.role, limb.order), []).append(limb)
+        return [(both[0], both[1]) for both in found.values() if len(both) == 2]
 
     def summary(self) -> str:
         """How it stands and what limbs it has."""

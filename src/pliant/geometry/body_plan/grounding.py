@@ -137,9 +137,10 @@ def smoothed(path: Floats, fps: float, seconds: float = SETTLE) -> Floats:
 
 
 def with_level_feet(follower: Follower, contacts: Contacts, rotated: Floats) -> Floats:
-    """Rotations of the nodes that have feet level, in the mean, while both ends of the source's stand.
+    """Rotations of the nodes that have feet level, in the mean, and at rest, while both ends of the source's stand.
 
-    A source may rest with its feet aslant; a target's feet rest on the ground.
+    A source may rest with its feet aslant; a target's feet rest on the ground. From one contact to the next what keeps
+    a foot as it stood goes over smoothly.
     """
     rotated, up = rotated.copy(), follower.target.frame[1]
     for mine, theirs in follower.legs:
@@ -148,7 +149,20 @@ def with_level_feet(follower: Follower, contacts: Contacts, rotated: Floats) -> 
             for node in theirs.nodes[theirs.nodes.index(theirs.end_node) :]:
                 normal = rotations.rotate(rotations.inverse(rotated[standing, node]), up).mean(axis=0)
                 rotated[:, node] = rotations.multiply(rotated[:, node], rotations.between(up, normal))
+                rotated[:, node] = rotations.multiply(_steadying(rotated[:, node], standing), rotated[:, node])
     return rotated
+
+
+def _steadying(q: Floats, standing: Flags) -> Floats:
+    """(frames, 4) what rotates q (frames, 4) to its mean over each time of standing."""
+    frames, vectors = [], []
+    for first, last in runs(standing):
+        own = q[first : last + 1]
+        mean = np.linalg.eigh(own.T @ own)[1][:, -1]
+        frames.append(np.arange(first, last + 1))
+        vectors.append(rotations.log(rotations.shortest(rotations.multiply(mean, rotations.inverse(own)))))
+    pins = np.concatenate(frames)
+    return rotations.exp(between_pins(pins, np.concatenate(vectors), np.ones(len(pins)), len(q)))
 
 
 def node_skin(follower: Follower) -> RigidSkin:

@@ -139,6 +139,11 @@ def _standing(source: OrientedBody, target: OrientedBody) -> Iterator[str]:
         if body.uneven is not None:
             role, ratio = body.uneven
             yield f"one {role} of the {what} is {ratio:.2g} times as long as the other, if they are {role}s{GIVE_MAP}"
+        if body.parted:
+            yield (
+                f"the {body.parted}s of the {what} leave it far from each other, as if its trunk ran from side to "
+                f"side{GIVE_MAP}"
+            )
     splay = [_splay(body) for body in (source, target)]
     if source.anatomy.legs > 2 and abs(splay[0] - splay[1]) > SPRAWLING:
         which = "source's" if splay[0] > splay[1] else "target's"

@@ -12,6 +12,7 @@ points from their mean shape, frames being rigidly aligned to it, over the size 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -20,6 +21,7 @@ from pliant.core.normals import unit
 from pliant.core.shapes import bounding_diagonal
 from pliant.core.topology import Floats, Ints
 from pliant.geometry.body_plan.bodies import OrientedBody
+from pliant.geometry.body_plan.contacts import runs
 from pliant.geometry.body_plan.guides import Between
 from pliant.geometry.body_plan.retargeted import Retargeted
 from pliant.geometry.shape_matching import match
@@ -84,6 +86,39 @@ def foot_slopes(found: Retargeted, target: Floats, frames: Ints) -> dict[str, tu
         if stands.any():
             slopes[found.target.anatomy.named(limb)] = np.flatnonzero(stands), rises[0] - rises[1]
     return slopes
+
+
+@dataclass(frozen=True)
+class FootSlide:
+    """How far feet slide along the floor in a contact, in the mean, over the height of their body."""
+
+    source: float
+    target: float
+
+    @property
+    def ratio(self) -> float:
+        """The target's over the source's."""
+        return self.target / max(self.source, 1e-300)
+
+
+def foot_slide(found: Retargeted, source: Floats, target: Floats, frames: Ints, height: float) -> FootSlide | None:
+    """Of ankles and tips while the source's are planted in two frames that follow each other, and between them.
+
+    source, target: (frames, nodes, 3) of both trees. frames: (frames,) the source's frames. height: of the target. None
+    where nothing stands that long.
+    """
+    up = found.source.world[1], found.target.frame[1]
+    heights = float(np.ptp(found.source.body.tree.locations @ found.source.body.frame[1])), height
+    totals, contacts = np.zeros(2), 0
+    for mine, theirs in found.follower.legs:
+        for nodes in ((mine.end_node, theirs.end_node), (mine.nodes[-1], theirs.nodes[-1])):
+            planted = found.contacts.planted[nodes[0]]
+            both = np.array([i < j and planted[i : j + 1].all() for i, j in pairwise(frames.tolist())], dtype=bool)
+            contacts += len(runs(both))
+            for k, positions in enumerate((source, target)):
+                steps = np.diff(positions[:, nodes[k]], axis=0)[both]
+                totals[k] += np.linalg.norm(steps - np.outer(steps @ up[k], up[k]), axis=1).sum() / heights[k]
+    return FootSlide(*(totals / contacts).tolist()) if contacts else None
 
 
 def _between(positions: Floats, at: Between) -> Floats:

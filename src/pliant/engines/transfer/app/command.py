@@ -22,7 +22,7 @@ def add_arguments(parser: Any, engine: Any) -> None:
     moving = (
         "what moves: a sequence of meshes, a clip, or a BVH; several, each for a part of the body, as legs=IN arms=IN"
     )
-    what.add_argument("--source", metavar="IN", action="append", help=moving)
+    what.add_argument("--source", metavar="IN", action="extend", nargs="+", help=moving)
     what.add_argument("--target", metavar="MESH", help="what is to move: mesh, polygon soup, point cloud, tetrahedra")
     what.add_argument("--cage", metavar="FILE", help="a closed mesh around the target (default: one is built)")
     bones = "own: the target file's, where it has one; none; or a file with joints inside the target (default: own)"
@@ -77,7 +77,7 @@ def _sources(given: list[str]) -> dict[str, str]:
         return named or {"source": given[0]}
     if len(named) < len(given):
         raise InputError(
-            f"--source was given {len(given)} times; expected each as NAME=FILE with another of the names "
+            f"--source names {len(given)} files; expected each as NAME=FILE with another of the names "
             f"body, {', '.join(OVERLAYS)}"
         )
     return named
