@@ -52,7 +52,7 @@ POOR, STALE, EXACT = 0.5, 0.5, 0.01
 change up to which it counts as exact, as it has to be at the end."""
 MOST_ERROR, OUTLYING_MARKER = 0.02, 10.0
 """Of a fit, over the diagonal; and distance of one marker over the median, from which it is named."""
-MAX_PIVOTED_SETS, ROUNDING = 200, 1e-12
+MAX_PIVOTED_SETS, BOUND_ROUNDING = 200, 1e-12
 """Sets of bounds, at most, that a step is tried with; how far beyond one is rounding."""
 MOST_DAMPING = 10.0
 """At which no step helps."""
@@ -266,7 +266,7 @@ def bounded_step(N: Floats, g: Floats, low: Floats, high: Floats) -> Floats:
         step, free = np.where(at < 0, low, np.where(at > 0, high, 0.0)), at == 0
         step[free] = np.linalg.solve(N[np.ix_(free, free)], -(g + N @ step)[free])
         wished = step - (N @ step + g) / np.diag(N)
-        below, above = wished < low - ROUNDING * (1 + 2 * at), wished > high + ROUNDING * (1 - 2 * at)
+        below, above = wished < low - BOUND_ROUNDING * (1 + 2 * at), wished > high + BOUND_ROUNDING * (1 - 2 * at)
         beyond = np.where(below, -1.0, np.where(above, 1.0, 0.0))
         wrong = np.flatnonzero(beyond != at)
         if not len(wrong):
