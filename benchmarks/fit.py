@@ -16,7 +16,8 @@ from pathlib import Path
 import numpy as np
 
 import pliant
-from pliant.engines.blend.fit import Fitting, FrameFit, LinearModel
+from pliant.engines.blend.fit import Fitting, FrameFit
+from pliant.engines.blend.fitted_models import LinearModel
 from pliant.engines.blend.observations import observed
 
 FACE = "faces/facecap/facecap.glb"

@@ -11,7 +11,8 @@ import pliant
 from pliant import Pull, gallery, rotations
 from pliant.app.cli import main as command
 from pliant.contact import Box, Sphere
-from pliant.engines.blend import LiveBlend
+from pliant.engines.blend import LiveBlend, fit as blend_fit
+from pliant.engines.blend.fit import bounded_step
 
 STEP = 1e-4
 
@@ -206,6 +207,35 @@ def test_a_frame_that_shows_nothing_is_as_those_around_it(hand):
     with pytest.warns(pliant.PliantWarning, match="1 frames show less than 3 points, the first of them frame 2"):
         found = hand.fit(frames, markers=np.arange(0, 500, 10), smoothness=1e-8)
     np.testing.assert_allclose(found.weights.values, table, atol=0.02)
+
+
+def test_a_bounded_step_is_the_least_there_is():
+    """Nothing is lacking where it is free to change, and bounds are pushed against."""
+    rng, at_bounds = np.random.default_rng(3), 0
+    for count in (1, 7, 40, *range(2, 60)):
+        root = rng.normal(size=(count, count))
+        N, g = root @ root.T + 1e-3 * np.eye(count), 10 * rng.normal(size=count)
+        low, high = -rng.uniform(0, 0.3, count), rng.uniform(0, 0.3, count)
+        low[0] = high[0] = 0.0
+        high[1::5] = np.inf
+        step = bounded_step(N, g, low, high)
+        force, slight = -(N @ step + g), 1e-7 * np.abs(g).max()
+        assert ((low <= step) & (step <= high)).all()
+        assert (force[step < high - 1e-9] < slight).all()
+        assert (force[step > low + 1e-9] > -slight).all()
+        at_bounds += np.count_nonzero(np.abs(force) > slight)
+    assert at_bounds > 10
+
+
+def test_markers_alone_take_part(hand, seen, monkeypatch):
+    """A fit to markers keeps no derivative of other vertices."""
+    shapes, markers = [], np.arange(3, 500, 7)
+    taken = blend_fit.FrameFit.take
+    monkeypatch.setattr(blend_fit.FrameFit, "take", lambda *a: taken(*a) or shapes.append(a[0].columns.shape))
+    found = hand.fit(seen[markers], markers=markers)
+    assert shapes
+    assert {shape[0] for shape in shapes} == {len(markers)}
+    np.testing.assert_allclose(found.clip.points[0], seen, atol=2e-3 * hand.body.diagonal)
 
 
 def test_what_does_not_belong_is_said(hand, seen):

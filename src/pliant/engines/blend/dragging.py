@@ -13,15 +13,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pliant.core.topology import Floats, Ints
-from pliant.engines.blend.fit import STALE, PhysicalModel, bounded_step
+from pliant.engines.blend.fit import bounded_step
+from pliant.engines.blend.fitted_models import PhysicalModel
 
 if TYPE_CHECKING:
     from pliant.engines.blend.blendshapes import Blendshapes
 
 CHANGE_WEIGHT = 1e-3
 """λ, over the largest sum of squares by which one slider moves the vertices."""
-DRAG_STEPS, DRAG_ACCURACY = 4, 2e-3
-"""Steps at most, and change of the sliders that ends them."""
+DRAG_STEPS, DRAG_ACCURACY, DRAG_STALE = 4, 2e-3, 0.25
+"""Steps at most; change of the sliders that ends them, and that from which the derivative is taken anew."""
 
 
 class SliderDrag:
@@ -39,8 +40,8 @@ class SliderDrag:
         change = np.zeros(len(self._numbers))
         x = self._model.points(row)
         for _ in range(DRAG_STEPS):
-            if self._taken is None or np.abs(row - self._taken).max() > STALE:
-                self._columns, self._taken = self._model.columns(row), row.copy()
+            if self._taken is None or np.abs(row - self._taken).max() > DRAG_STALE:
+                (self._columns, _), self._taken = self._model.columns(row), row.copy()
             A = self._columns[vertices].reshape(-1, len(self._numbers))
             N = A.T @ A
             least = CHANGE_WEIGHT * max(float(np.diag(N).max(initial=0)), 1e-300)

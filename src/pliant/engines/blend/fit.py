@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from pliant.core import rotations
 from pliant.core.clips import DEFAULT_FPS, Animation, WeightClip
@@ -34,28 +35,25 @@ from pliant.core.errors import InputError, PliantWarning
 from pliant.core.topology import Floats
 from pliant.core.validation import positive_number
 from pliant.core.values import Displayed, as_array
-from pliant.engines.blend.equilibrium import SolveOptions
-from pliant.engines.blend.jacobian import FreeDerivative, slider_chain
-from pliant.engines.blend.observations import Marked, Scanned, Seen, SurfaceRows, observed
+from pliant.engines.blend.fitted_models import SHAPE_ACCURACY, FittedModel, LinearModel, PhysicalModel
+from pliant.engines.blend.observations import Marked, Scanned, Seen, SurfaceRows, observed, taking_part
 
 if TYPE_CHECKING:
     from pliant.engines.blend.blendshapes import Blendshapes
 
-SHAPE_ACCURACY = 1e-5
-"""Of the blended shapes."""
-SLIGHT_MOTION = 1e-2
-"""Motion by a slider, over its largest, below which an update of the derivative leaves it."""
 RIDGE = 1e-10
 """Weight, over the mean of the others, by which sliders that nothing shows stay where they are."""
 SPREAD = 0.5
 """Of sliders in general: what is lost in noise is taken to be near 0."""
 MOST_FIT_STEPS = 40
 """Of a frame."""
-POOR, STALE, EXACT = 0.5, 0.25, 0.01
+POOR, STALE, EXACT = 0.5, 0.5, 0.01
 """Share of the predicted decrease below which the derivative is taken anew; change of a slider from which it is; and
 change up to which it counts as exact, as it has to be at the end."""
 MOST_ERROR, OUTLYING_MARKER = 0.02, 10.0
 """Of a fit, over the diagonal; and distance of one marker over the median, from which it is named."""
+MAX_PIVOTED_SETS, BOUND_ROUNDING = 200, 1e-12
+"""Sets of bounds, at most, that a step is tried with; how far beyond one is rounding."""
 MOST_DAMPING = 10.0
 """At which no step helps."""
 DOUBTFUL_ERROR = 0.01
@@ -91,59 +89,6 @@ class SliderFit(Displayed):
         return f"SliderFit({frames} frames of {sliders} sliders, error {self.errors.max():.3g})"
 
 
-# Shapes and their derivatives by the sliders
-
-
-class LinearModel:
-    """Linear blending."""
-
-    constant = True
-    """Its derivative."""
-
-    def __init__(self, rig: Blendshapes) -> None:
-        self.rig = rig
-        self.deltas: Floats = rig.shapes.points[1:] - rig.shapes.points[0]
-
-    def points(self, row: Floats) -> Floats:
-        """(n, 3) at sliders (shapes,)."""
-        return self.rig.shapes.points[0] + np.einsum("s,snk->nk", self.rig.weights(row)[1:], self.deltas)
-
-    def columns(self, row: Floats) -> Floats:
-        """(n, 3, sliders)"""
-        return np.einsum("snk,sm->nkm", self.deltas, slider_chain(self.rig, row), optimize=True)
-
-
-class PhysicalModel:
-    """The rig's equilibria."""
-
-    constant = False
-
-    def __init__(self, rig: Blendshapes) -> None:
-        self.rig = rig
-        self._last: tuple[Floats, Floats] | None = None
-
-    def points(self, row: Floats) -> Floats:
-        """(n, 3) at sliders (shapes,)."""
-        rig, w = self.rig, self.rig.weights(row)
-        start = rig.statics.start(w, SHAPE_ACCURACY)
-        options = SolveOptions(accuracy=SHAPE_ACCURACY)
-        x = rig.statics.outcome(rig.body.network, w, start, rig.body.rest(w), None, options).x
-        self._last = w, x
-        return rig.statics.surface(x, w)
-
-    def columns(self, row: Floats) -> Floats:
-        """(n, 3, sliders)"""
-        w = self.rig.weights(row)
-        if self._last is None or not np.array_equal(self._last[0], w):
-            self.points(row)
-        assert self._last is not None
-        moved = FreeDerivative(self.rig.body, *self._last).surface_columns() @ slider_chain(self.rig, row)
-        return moved[self.rig._weld.index]
-
-
-FittedModel = LinearModel | PhysicalModel
-
-
 # One frame
 
 
@@ -156,7 +101,9 @@ class FrameFit:
     R: Floats
     t: Floats
     columns: Floats | None = None
-    """(n, 3, sliders) the derivative, exact or updated."""
+    """(k, 3, sliders) the derivative at the vertices that take part, exact or updated."""
+    felt: NDArray[np.bool_] | None = None
+    """(k, sliders) whether a slider moves a vertex to speak of."""
     taken: Floats | None = None
     """(shapes,) the sliders where it was exact."""
     points: Floats = field(default_factory=lambda: np.zeros((0, 3)))
@@ -167,6 +114,23 @@ class FrameFit:
     def placed(self, x: Floats) -> Floats:
         """(n, 3) a shape where it is seen."""
         return x @ self.R.T + self.t
+
+    def take(self, model: FittedModel) -> None:
+        """The exact derivative."""
+        (self.columns, self.felt), self.taken = model.columns(self.row), self.row
+
+    def update(self, change: Floats, moved: Floats) -> None:
+        """The derivative by what a change (sliders,) has moved, (k, 3).
+
+        Broyden's update, with each point's share for the sliders that move it at all (Schubert 1970): one that nothing
+        shows must not seem to be of use.
+        """
+        assert self.columns is not None
+        assert self.felt is not None
+        own = change * self.felt
+        total = (own**2).sum(axis=1, keepdims=True)
+        share = np.divide(own, total, out=np.zeros_like(own), where=total > 0)
+        self.columns = self.columns + (moved - self.columns @ change)[:, :, None] * share[:, None, :]
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,7 +175,7 @@ class Fitting:
     def _frame(self, model: FittedModel, seen: Seen, state: FrameFit) -> None:
         x = model.points(state.row)
         if state.columns is None:
-            state.columns, state.taken = model.columns(state.row), state.row
+            state.take(model)
         rows = seen.at(state.placed(x))
         cost, damping = self._cost(rows, x, state), 0.0
         for _ in range(MOST_FIT_STEPS):
@@ -225,7 +189,7 @@ class Fitting:
             poor = cost - reached < POOR * about.predicted(step)
             if reached <= cost:
                 if not poor:
-                    state.columns = _updated(state.columns, trial.row[self.numbers] - state.row[self.numbers], y - x)
+                    state.update(trial.row[self.numbers] - state.row[self.numbers], y - x)
                 state.row, state.R, state.t, x, rows, cost = trial.row, trial.R, trial.t, y, there, reached
                 damping /= 10
             elif exact:
@@ -239,9 +203,8 @@ class Fitting:
             if state.converged or damping > MOST_DAMPING:
                 break
             if not model.constant and state.row is not state.taken and (poor or settled or away > STALE):
-                state.columns, state.taken = model.columns(state.row), state.row
-        state.points = state.placed(x)
-        state.error = seen.error(state.points)
+                state.take(model)
+        state.error = seen.error(state.placed(x))
 
     def _cost(self, rows: SurfaceRows, x: Floats, state: FrameFit) -> float:
         gap, w = rows.weighed(rows.of(state.placed(x)) - rows.targets), state.row[self.numbers]
@@ -292,32 +255,27 @@ class Fitting:
         return FrameFit(row, rotation @ state.R, rotation @ (state.t - middle) + middle + step[count + 3 :])
 
 
-def _updated(columns: Floats, change: Floats, moved: Floats) -> Floats:
-    """The update of a derivative (n, 3, sliders) by what a change of the sliders has moved, (n, 3).
-
-    Broyden's, with each point's share for the sliders that move it at all (Schubert 1970): one that nothing shows must
-    not seem to be of use.
-    """
-    size = np.abs(columns).max(axis=1)
-    own = change * (size > SLIGHT_MOTION * size.max(axis=0))
-    total = (own**2).sum(axis=1, keepdims=True)
-    share = np.divide(own, total, out=np.zeros_like(own), where=total > 0)
-    updated: Floats = columns + (moved - columns @ change)[:, :, None] * share[:, None, :]
-    return updated
-
-
 def bounded_step(N: Floats, g: Floats, low: Floats, high: Floats) -> Floats:
-    """The minimum of ½ dᵀ N d + gᵀ d within bounds, which 0 lies in."""
-    from scipy.optimize import lsq_linear
+    """The minimum of ½ dᵀ N d + gᵀ d within bounds.
 
-    step: Any = np.linalg.solve(N, -g)
-    if ((step < low) | (step > high)).any():
-        L = np.linalg.cholesky(N)
-        step = lsq_linear(
-            L.T, -np.linalg.solve(L, g), (low - 1e-12, high + 1e-12), method="bvls", tol=1e-14, max_iter=1000
-        ).x
-    bounded: Floats = np.clip(step, low, high)
-    return bounded
+    All that are on the wrong side of what bounds them change it at once (Hintermüller, Ito and Kunisch 2003); if that
+    leads nowhere three times, one at a time, which always ends (Júdice and Pires 1994).
+    """
+    at, fewest, patience = np.zeros(len(g)), len(g) + 1, 3
+    for _ in range(MAX_PIVOTED_SETS):
+        step, free = np.where(at < 0, low, np.where(at > 0, high, 0.0)), at == 0
+        step[free] = np.linalg.solve(N[np.ix_(free, free)], -(g + N @ step)[free])
+        wished = step - (N @ step + g) / np.diag(N)
+        below, above = wished < low - BOUND_ROUNDING * (1 + 2 * at), wished > high + BOUND_ROUNDING * (1 - 2 * at)
+        beyond = np.where(below, -1.0, np.where(above, 1.0, 0.0))
+        wrong = np.flatnonzero(beyond != at)
+        if not len(wrong):
+            break
+        patience = 3 if len(wrong) < fewest else patience - 1
+        fewest = min(fewest, len(wrong))
+        change = wrong if patience > 0 else wrong[-1:]
+        at[change] = beyond[change]
+    return np.clip(step, low, high)
 
 
 # All frames
@@ -353,18 +311,19 @@ def fit(
     low, high = np.broadcast_to(limits, (count, 2)).T
     seen, fps = observed(rig, target, markers)
     fitting = Fitting(rig, low, high, rigid, sparsity, accuracy)
-    linear, physical = LinearModel(rig), PhysicalModel(rig)
+    parts, vertices = taking_part(seen, len(rig.shapes.base.points))
+    linear, physical, base = LinearModel(rig, vertices), PhysicalModel(rig, vertices), rig.shapes.points[0, vertices]
     row = np.zeros(len(rig.shapes))
     row[fitting.numbers] = np.clip(0.0, low, high)
     frames: list[FrameFit] = []
     linear_errors: list[float] = []
-    for k, each in enumerate(seen):
+    for k, each in enumerate(parts):
         if each is None:  # too little is seen: as before, until the clip is smoothed
             frames.append(replace(frames[-1], columns=None))
             linear_errors.append(linear_errors[-1])
             continue
         if not frames:
-            motions = each.motions(rig.shapes.points[0]) if rigid else [(np.eye(3), np.zeros(3))]
+            motions = each.motions(base) if rigid else [(np.eye(3), np.zeros(3))]
             fits = sorted((fitting.fit(linear, each, FrameFit(row, *m)) for m in motions), key=lambda f: f.error)
             plain = fits[0]
             starts = [FrameFit(f.row, f.R, f.t) for f in (fits if isinstance(each, Scanned) else fits[:1])]
@@ -374,7 +333,7 @@ def fit(
             before = frames[-1]
             plain = fitting.fit(linear, each, FrameFit(before.row, before.R, before.t))
             known = None if before.columns is None else before.taken
-            starts = [FrameFit(before.row, before.R, before.t, before.columns, known)]
+            starts = [FrameFit(before.row, before.R, before.t, before.columns, before.felt, known)]
             before.columns = None
         linear_errors.append(plain.error)
         found = fitting.fit(physical, each, starts[0])
@@ -384,12 +343,13 @@ def fit(
         if frames and found.error > 2 * plain.error + STUCK_ERROR * rig.body.diagonal:
             again = fitting.fit(physical, each, FrameFit(plain.row, plain.R, plain.t))
             found = min(found, again, key=lambda f: f.error)
+        found.points = found.placed(physical.shape(found.row))
         frames.append(found)
         if progress is not None:
             progress(k + 1, len(seen))
     if smoothness and len(frames) > 2:
         for _ in range(SMOOTHING_ROUNDS):
-            _smooth(fitting, physical, seen, frames, smoothness)
+            _smooth(fitting, physical, parts, frames, smoothness)
     values = np.stack([frame.row for frame in frames])[:, fitting.numbers]
     points = [frame.points for frame in frames]
     _warn(rig, seen, frames)
@@ -442,7 +402,7 @@ def _smooth(
             about.append(Linearised(RIDGE * np.eye(size), np.zeros(size), np.ones(size), frame.t))
             continue
         x = model.points(frame.row)
-        frame.columns = model.columns(frame.row)
+        frame.take(model)
         about.append(fitting.linearised(each.stages[-1].at(frame.placed(x)), x, frame))
         frame.columns = None
     count = len(fitting.numbers)
@@ -455,6 +415,6 @@ def _smooth(
     for k, frame in enumerate(frames):
         moved = fitting.moved(frame, steps[k], about[k].middle)
         frame.row, frame.R, frame.t = moved.row, moved.R, moved.t
-        frame.points = frame.placed(model.points(frame.row))
+        frame.points = frame.placed(model.shape(frame.row))
         each = seen[k]
-        frame.error = frame.error if each is None else each.error(frame.points)
+        frame.error = frame.error if each is None else each.error(frame.placed(model.points(frame.row)))

@@ -233,18 +233,17 @@ class FreeDerivative(Derivative):
     def carried(self, weights: Floats) -> Floats:
         """(n, 3, k) how the world moves with changes (shapes - 1, k) of the weights, the unknown vertices fixed."""
         frames, body = self.body.frames, self.body
-        placed = np.einsum("nab,nb->na", self._rotation, body.centred(self.x) - frames.centres[0][frames.part])
-        rotvec = np.einsum("s,spk->pk", self.weights, frames.rotvecs)
-        rotvecs = np.einsum("sm,spk->mpk", weights, frames.rotvecs[1:])
-        centres = np.einsum("sm,spk->mpk", weights, frames.centres[1:] - frames.centres[0])
-        free = frames.free[frames.part][:, None]
-        moved = np.stack(
-            [
-                np.where(free, np.cross(left_jacobian(rotvec, w)[frames.part], placed) + c[frames.part], 0.0)
-                for w, c in zip(rotvecs, centres, strict=True)
-            ],
-            axis=2,
-        )
+        moved = np.zeros((len(self.x), 3, weights.shape[1]))
+        free = np.flatnonzero(frames.free[frames.part])
+        if len(free):
+            part, rotvec = frames.part[free], np.einsum("s,spk->pk", self.weights, frames.rotvecs)
+            placed = (body.centred(self.x) - frames.centres[0][frames.part])[free]
+            placed = np.einsum("nab,nb->na", self._rotation[free], placed)
+            rotvecs = np.einsum("sm,spk->mpk", weights, frames.rotvecs[1:])
+            centres = np.einsum("sm,spk->mpk", weights, frames.centres[1:] - frames.centres[0])
+            turning = np.stack([left_jacobian(rotvec, w) for w in rotvecs], axis=2)[part]
+            around = np.cross(turning, placed[:, :, None], axisa=1, axisb=1, axisc=1)
+            moved[free] = around + centres.transpose(1, 2, 0)[part]
         known = body.network.known[0]
         own = np.zeros_like(moved)
         own[known] = np.einsum("snk,sm->nkm", body.points[1:, known] - body.points[0, known], weights)

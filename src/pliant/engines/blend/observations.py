@@ -7,6 +7,7 @@ across it by `ACROSS`, so that a surface slides along itself.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -197,6 +198,24 @@ def observed(rig: Blendshapes, target: Any, markers: Any) -> tuple[list[Seen | N
     assert first is not None
     _check_size(first.rows.targets, first.rows.of(base.points))
     return list(seen), fps
+
+
+def taking_part(seen: Sequence[Seen | None], count: int) -> tuple[list[Seen | None], Ints]:
+    """What is seen, with corners numbered among the vertices (k,) of a surface of `count` that it is about, and these.
+
+    A scan's closest points may be anywhere.
+    """
+    marked = [each for each in seen if isinstance(each, Marked)]
+    if len(marked) < sum(each is not None for each in seen):
+        return list(seen), np.arange(count)
+    vertices = np.unique(np.concatenate([each.rows.corners.ravel() for each in marked]))
+    slots = np.zeros(count, np.int64)
+    slots[vertices] = np.arange(len(vertices))
+    numbered = [
+        replace(each, rows=replace(each.rows, corners=slots[each.rows.corners])) if isinstance(each, Marked) else None
+        for each in seen
+    ]
+    return list(numbered), vertices
 
 
 def _marked(corners: Ints, shares: Floats, points: Floats, frame: int) -> Marked | None:
