@@ -349,7 +349,7 @@ class ContactFrame:
             most, until = max(iterations - steps, 1), self._deadline
             if isinstance(body.compliance, LocalCompliance):
                 found = settle(
-                    body, body.compliance, watched, x, forces=self._forces,
+                    body, body.compliance, watched, x, forces=None if self._nears else self._forces,
                     farthest=MAX_STRIDE * solver.diagonal, deadline=until, iterations=most,
                 )  # fmt: skip
                 self._forces = found.forces
