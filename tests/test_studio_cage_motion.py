@@ -147,6 +147,20 @@ def test_files_become_motions_and_cages(window: Window, folder: Path) -> None:
     window.rest()
     assert window.panel.document()["cage"] == {"file": str(folder / "around.obj")}
     assert np.array_equal(window.panel.drawn.points, window.ran()[-1])
+    around = pliant.read_mesh(folder / "around.obj")
+    pliant.write(folder / "tight.obj", around.with_points(around.points * [0.92, 1, 1]))
+    with pytest.warns(pliant.PliantWarning, match=r"vertices are outside tight\.obj"):
+        assert window.panel.take(folder / "tight.obj")
+    window.rest()
+    assert window.panel.document()["cage"] == {"file": str(folder / "tight.obj")}
+    assert window.panel.document()["outside"] == "allow"
+    assert np.array_equal(window.panel.drawn.points, window.ran()[-1])
+    (folder / "poses").mkdir()
+    for k, scale in enumerate((1.0, 0.9)):
+        pliant.write(folder / "poses" / f"{k}.obj", BAR.scaled(scale))
+    assert window.panel.take(folder / "poses")
+    window.rest()
+    assert window.panel.document()["sources"] == {"motion": {"file": str(folder / "poses")}}
     assert window.panel.take(folder / "nod.bvh")
     window.rest()
     said = window.panel.document()
