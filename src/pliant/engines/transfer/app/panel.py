@@ -402,7 +402,7 @@ class CagePanel(Panel):
         self.desk.stage.look_at(points, up, camera=posed != self._camera_set)
         self._camera_set = posed
 
-    def _set_up_by_hand(self, scene: CageScene, up: str) -> None:
+    def _set_up_by_hand(self, scene: CageScene, up: SignedAxis) -> None:
         self._look_at(scene.target.points, up)
         self._draw_target(scene.target)
         self.nodes = ControlNodes(self.desk, scene, self._dragged, self.choose)
@@ -415,7 +415,7 @@ class CagePanel(Panel):
             self.posing = Posing(scene)
         self._refresh()
 
-    def _set_up_motion(self, scene: TransferScene, up: str) -> None:
+    def _set_up_motion(self, scene: TransferScene, up: SignedAxis) -> None:
         self._sources = sources = SourcesBeside(self.desk, scene, up)
         self._look_at(np.concatenate([scene.target.points, sources.around()]), up)
         self._draw_target(scene.target)
