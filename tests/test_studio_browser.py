@@ -85,7 +85,7 @@ def begin(
     document: Any = None,
     *,
     studio: Studio | None = None,
-    size: tuple[int, int] = (820, 560),
+    size: tuple[int, int] = (820, 760),
     guided: bool = True,
 ) -> Any:
     """A window on a studio that shows a scene, ready to be used."""

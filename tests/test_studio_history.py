@@ -209,11 +209,11 @@ def test_a_drag_that_rests_on_its_way_is_one_step(monkeypatch: pytest.MonkeyPatc
 
     moved(0.0, 0.0)
     for value in (1.0, 3.0):
-        history.hold(True)
+        history.press(True)
         moved(value, 5.0)
         moved(value + 0.5, 5.0)  # after a rest
         clock[0] += 5.0
-        history.hold(False)
+        history.press(False)
         moved(value + 1.0, 0.4)  # what was done last is noted a moment later
     assert [step.state["scene"]["at"] for step in history.steps] == [0.0, 2.0, 4.0]
 

@@ -1,7 +1,7 @@
 """What was done in a window: states of its panel, each with a name, to go back and forth between.
 
 A state is a table of plain values (`Panel.state`). One that is noted replaces those that were undone before it. States
-that differ from the one before them in the same way are one drag, if they come while the pointer is held down or follow
+that differ from the one before them in the same way are one drag, if they come while the pointer is pressed or follow
 each other within `DRAG` seconds.
 """
 
@@ -41,7 +41,7 @@ class History:
         self.steps: list[Edit] = []
         self.at = -1
         self._saved: State | None = None
-        self._sealed = self._held = False
+        self._sealed = self._pressed = False
         self._released = 0.0  # on the clock
 
     @property
@@ -61,7 +61,7 @@ class History:
             last = self.steps[self.at]
             if last.state == state:
                 return
-            late = not self._held and now - max(last.noted, self._released) > DRAG
+            late = not self._pressed and now - max(last.noted, self._released) > DRAG
             single = self._sealed or label.endswith(COUNTED) or late
             if not single and last.label == label and self.at == len(self.steps) - 1 > 0:
                 self.at -= 1
@@ -72,13 +72,13 @@ class History:
         """What comes next is no part of a drag: a button was pressed."""
         self._sealed = True
 
-    def hold(self, held: bool) -> None:
+    def press(self, pressed: bool) -> None:
         """The pointer is pressed, which begins another drag, or let go."""
-        if held:
+        if pressed:
             self.seal()
-        elif self._held:
+        elif self._pressed:
             self._released = time.monotonic()
-        self._held = held
+        self._pressed = pressed
 
     def amend(self, state: State) -> None:
         """Have the state that is shown, completed by its panel, in place of the one that was noted."""

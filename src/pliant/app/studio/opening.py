@@ -26,7 +26,7 @@ from pliant.io.source import find
 
 SHAPE_KINDS = {"mesh", "tets", "points", "animation", "shapes"}
 """Kinds of files that hold a shape."""
-FRAMES = ("animation", "shapes")
+FOLDER_KINDS = ("animation", "shapes")
 """Kinds of a folder of poses."""
 SHOWN_RANK = 3
 """Rank of the engine that is shown, if it can use a shape."""
@@ -143,7 +143,7 @@ def kinds_of(file: Path) -> tuple[str, ...]:
     if len(sources) == 1:
         return tuple(kinds_in(sources[0]))
     posed = sources and all(kinds_in(source)[0] in ("mesh", "tets", "points") for source in sources)
-    return FRAMES if posed else ()
+    return FOLDER_KINDS if posed else ()
 
 
 def _confined(document: Document) -> Document:

@@ -88,7 +88,7 @@ class Session:
         self.saving = Saving(folders)
         self._opened = 0
         self.history = History()
-        self.page = Page(largest_upload, self.history.seal, self.history.hold)
+        self.page = Page(largest_upload, self.history.seal, self.history.press)
         self._title, self.style = "", ViewStyle()
         self._noting = threading.RLock()
         self._fresh = True  # whether nothing was done since a state was shown

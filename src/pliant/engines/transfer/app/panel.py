@@ -61,7 +61,7 @@ TRY = (
 )
 SECOND = "**Click on the shape** again, where the length that is to be kept ends."
 PLAYS = "The shape **follows the motion** beside it. Choose another **motion**, or nothing to pose it by hand."
-MOSTLY = 0.9
+CAGED_SHARE = 0.9
 """Share of a shape that is inside a mesh that is its cage: those that artists draw leave some tips outside."""
 SET_UP = ("target", "cage", "lattice", "outside")
 """Keys that a rig depends on."""
@@ -146,7 +146,7 @@ class CagePanel(Panel):
         if "mesh" not in kinds or shape is None:
             return False
         inside = share_inside(pliant.read_mesh(file), shape)
-        if not inside >= MOSTLY:
+        if not inside >= CAGED_SHARE:
             return False
         if inside < 1:
             share = f"{1 - inside:.2g} of the shape's vertices"
