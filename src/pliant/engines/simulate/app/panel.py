@@ -276,7 +276,7 @@ class ElasticPanel(Panel):
         """The shape, its bones and obstacles on the stage, before there is a body."""
         stage = self.desk.stage
         if not stage.has(BODY):
-            stage.look_at(scene.shape.points, up_axis(scene.shape, scene.up).removeprefix("-"))
+            stage.look_at(scene.shape.points, up_axis(scene.shape, scene.up))
             self.drawn = stage.shape(BODY, scene.shape)
             self.drawn.on_click(self._clicked)
             self.drawn.on_drag(
