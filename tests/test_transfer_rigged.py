@@ -10,6 +10,7 @@ import pytest
 
 import pliant
 from pliant import Mesh, Motion, Skeleton, gallery
+from pliant.app.scene.media import motion_in
 from pliant.core import rotations
 from pliant.core.errors import InputError
 from pliant.core.skinned import joint_transforms
@@ -111,6 +112,8 @@ def test_the_command_drives_a_files_own_skeleton(rig, command_line, monkeypatch)
     assert figures["judgement"]["problems"] == []
     moved = pliant.read_motion("out.glb")
     assert set(WALK.skeleton.names) <= set(moved.skeleton.names)
+    assert isinstance(motion_in("out.glb", bones=True), Motion)  # as automatic transfers take it, though it has points
+    assert isinstance(motion_in("out.glb"), pliant.Animation)
     assert len(moved) == len(WALK)
     assert "Which limbs match" in (rig / "page.html").read_text(encoding="utf-8")
     assert command_line(*given, "-o", "out.bvh", "--frames", "2", "--quiet")[0] == 0

@@ -35,7 +35,13 @@ SOURCE_KEYS = {
     "gallery": Key(Choice(MOTIONS), "a built-in motion instead of a file"),
     "vertices": GALLERY_VERTICES,
     "clip": Key(Either((Text("a clip's name"), Whole())), "which clip, where a file has several"),
-    "as": Key(Choice(("animation", "motion")), "what to take from a file that has points and bones that move"),
+    "as": Key(
+        Choice(("animation", "motion")),
+        "what to take from a file that has points and bones that move; with automatic controls, the bones by default",
+    ),
+        Choice(("animation", "motion")),
+        "what to take from a file that has points and bones that move; with automatic controls, the bones by default",
+    ),
     "fps": Key(POSITIVE, "frames a second to sample at, or that the frames of a sequence were made at"),
     "rest": Key(
         Either((Whole(), FileName("the name of a file with the same points or joints"))),
@@ -80,16 +86,18 @@ def _is_packed(path: Path) -> bool:
     return is_archive(path) and os.path.isfile(path)
 
 
-def read_source(text: TomlText, table: dict[str, Any], path: KeyPath) -> Animation | Motion:
-    """The motion of one source, its frames chosen and its rest pose set."""
+def read_source(text: TomlText, table: dict[str, Any], path: KeyPath, *, bones: bool = False) -> Animation | Motion:
+    """The motion of one source, its frames chosen and its rest pose set; see `motion_in`."""
     keys: ArgumentKeys = {(name,): (*path, name) for name in table}
+    bones |= bool(table["without"])  # names joints
     if table["gallery"]:
         with text.about((*path, "gallery"), keys):
             made = _from_gallery(table["gallery"], table["vertices"])
             motion = made.resampled(table["fps"]) if table["fps"] else made
     else:
         with text.about((*path, "file"), keys):
-            motion = motion_in(from_scene(text, table["file"]), clip=table["clip"], fps=table["fps"], kind=table["as"])
+            file, told = from_scene(text, table["file"]), table["as"]
+            motion = motion_in(file, clip=table["clip"], fps=table["fps"], kind=told, bones=bones)
     first, last = chosen_frames(text, table, len(motion), path)
     if table["without"]:
         if not isinstance(motion, Motion):
@@ -145,13 +153,18 @@ def _children(skeleton: Skeleton, joint: int) -> Ints:
 
 
 def motion_in(
-    file: str, *, clip: str | int | None = None, fps: float | None = None, kind: str | None = None
+    file: str,
+    *,
+    clip: str | int | None = None,
+    fps: float | None = None,
+    kind: str | None = None,
+    bones: bool = False,
 ) -> Animation | Motion:
-    """A motion of points or bones, whatever the file has; with points and bones both, the points unless told."""
+    """A motion of points or bones, whatever the file has; of both, the points, or the `bones`, unless told."""
     if kind is None:
         sources = find(file, lambda name: Path(name).suffix.lower() in BY_SUFFIX)
         kinds = kinds_in(sources[0]) if len(sources) == 1 else ()
-        kind = "motion" if "motion" in kinds and "animation" not in kinds else "animation"
+        kind = "motion" if "motion" in kinds and (bones or "animation" not in kinds) else "animation"
     if kind == "motion":
         motion = pliant.read_motion(file, clip=clip)
         return motion.resampled(fps) if fps else motion

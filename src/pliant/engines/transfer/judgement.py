@@ -316,7 +316,7 @@ def _problems(found: Judgement, source: Animation | None) -> list[str]:
             )
             sentences.append(
                 f"stretch: {100 * STRETCHED_LIMB_SHARE:.0f} % of a limb's edges are more than so many times longer or "
-                f"shorter than at rest ({listed}); a cage of more faces may follow it."
+                f"shorter than at rest ({listed}); in a cage, more faces may follow it."
             )
     if found.crossings is not None and found.crossings > MOST_CROSSING:
         sentences.append(f"crossings: up to {100 * found.crossings:.0f} % of the surface runs through itself.")

@@ -117,9 +117,11 @@ def read_transfer(text: TomlText, **changes: Any) -> TransferScene | RiggedScene
     options = TransferOptions.read(config, **changes)
     if not config["sources"]:
         raise text.error("names no source; expected one or more tables [sources.NAME]", ("sources",))
-    sources = {name: read_source(text, entry, ("sources", name)) for name, entry in config["sources"].items()}
+    automatic = config["controls"] == "auto"  # joints say by name what a shape only suggests
+    sources = {
+        name: read_source(text, entry, ("sources", name), bones=automatic) for name, entry in config["sources"].items()
+    }
     check_effects(text, sources)
-    automatic = config["controls"] == "auto"
     sources = {
         name: _shown(text, source, config["sources"][name], options, automatic) for name, source in sources.items()
     }
