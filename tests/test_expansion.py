@@ -13,9 +13,9 @@ from pliant.core import rotations
 from pliant.engines.transfer.cage import Cage
 from pliant.engines.transfer.energies import Basis
 from pliant.engines.transfer.expansion import (
+    CELL_REACH,
     DEGREE,
     FEWEST,
-    CELL_REACH,
     Expansion,
     cells,
     solid_harmonic_slopes,

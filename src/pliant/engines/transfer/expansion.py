@@ -5,8 +5,8 @@ c, at a distance D from the cage, with ``u = (p − c) / r`` and the (L + 1)² h
 
     x(p) = Σ_k a_k B_k(u) + O((r / D)^{L+1} D)          ∂_b x(p) = 1/r Σ_k a_k ∂_b B_k(u) + O((r / D)^L)
 
-Points are grouped in such balls, `cells`: a cube is halved again and again, until r is at most `CELL_REACH` times D. The
-rows of a_k over the cage's state are fitted to the coordinates of nodes on the ball's surface, inside of which no
+Points are grouped in such balls, `cells`: a cube is halved again and again, until r is at most `CELL_REACH` times D.
+The rows of a_k over the cage's state are fitted to the coordinates of nodes on the ball's surface, inside of which no
 harmonic function's error is larger. They take the place of four rows for each of its points. Points without a cell
 (near the cage, outside, or with few others in reach) have rows of their own.
 
