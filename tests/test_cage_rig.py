@@ -196,7 +196,7 @@ def test_lengths_can_be_asked_to_change(rig: CageRig) -> None:
 def test_controls_can_be_exchanged_without_new_smoothness(rig: CageRig, bar: Mesh) -> None:
     other = rig.with_controls(positions=[5, 17], gradients=[])
     assert other._smooth is rig._smooth
-    assert other._bound is rig._bound
+    assert other._target_points is rig._target_points
     assert len(other.controls.gradients) == 0
     goals = bar.points[[5, 17]] + [0.0, 0.3, 0]
     assert np.abs(other.solve(positions=goals).points[[5, 17]] - goals).max() < 0.005 * bar.diagonal
