@@ -36,31 +36,39 @@ PNG = bytes.fromhex(
 
 RESULTS = "PLIANT_TEST_RESULTS"
 """The folder, in the environment of every test process, with results that one of them has found for all."""
+SHARED = pytest.StashKey[str]()
+GET = ResultCache.get
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Files of tests are in memory where there is much of it."""
     memory = Path("/dev/shm")
     if memory.is_dir() and os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > 4e9:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(memory))
-    if RESULTS not in os.environ:
-        os.environ[RESULTS] = tempfile.mkdtemp(prefix="pliant-results-", dir=os.environ.get("PYTEST_DEBUG_TEMPROOT"))
+    if not hasattr(config, "workerinput"):  # it starts the others, and no test of theirs starts it
+        where = os.environ.get("PYTEST_DEBUG_TEMPROOT")
+        config.stash[SHARED] = os.environ[RESULTS] = tempfile.mkdtemp(prefix="pliant-results-", dir=where)
     _share_results(Path(os.environ[RESULTS]))
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """The first process started the others."""
-    if not hasattr(config, "workerinput") and RESULTS in os.environ:
-        shutil.rmtree(os.environ.pop(RESULTS), ignore_errors=True)
+    """What this process has made goes."""
+    if SHARED in config.stash:
+        shutil.rmtree(config.stash[SHARED], ignore_errors=True)
+
+
+@pytest.fixture
+def results_of_its_own(monkeypatch):
+    """Nothing is known from other processes: for tests of how a result is found."""
+    monkeypatch.setattr(ResultCache, "get", GET)
 
 
 def _share_results(folder: Path) -> None:
     """Have test processes keep what costs most (gallery shapes, body plans, cages) for each other, by its content."""
-    get = ResultCache.get
 
     def found(cache: ResultCache, key: Hashable, make: Callable[[], Any]) -> Any:
         if not make.__module__.startswith(("pliant.gallery.", "pliant.geometry.", "pliant.engines.transfer.build")):
-            return get(cache, key, make)
+            return GET(cache, key, make)
         file = folder / sha256(f"{make.__module__} {make.__qualname__} {key!r}".encode()).hexdigest()
 
         def read_or_made() -> Any:
@@ -72,7 +80,7 @@ def _share_results(folder: Path) -> None:
             part.replace(file)
             return result
 
-        return get(cache, key, read_or_made)
+        return GET(cache, key, read_or_made)
 
     ResultCache.get = found  # for as long as the process
 

@@ -10,6 +10,8 @@ from pliant import Mesh, gallery
 from pliant.core.caching import ResultCache, content_key
 from pliant.engines.transfer import build
 
+pytestmark = pytest.mark.usefixtures("results_of_its_own")
+
 
 def test_the_latest_results_are_kept() -> None:
     cache: ResultCache[int] = ResultCache(2)

@@ -18,12 +18,14 @@ from pliant.contact import (
     MeshObstacle,
     MovingObstacle,
     Sphere,
+    body as contact_body,
     solver as contact_solver,
 )
 from pliant.contact.constraints import Anchors, SurfaceSamples, face_samples, friction_rows, pierced_edges
 from pliant.contact.coulomb import coulomb_forces, swept_coulomb_forces
 from pliant.contact.forces import Answers, Compliance, Rows, bounded_forces
 from pliant.contact.inverse_hessian import InverseHessian
+from pliant.contact.march import March
 from pliant.contact.response import minimise
 from pliant.contact.solver import ContactSolver
 from pliant.contact.steps import Guess, LocalContactsStep, SpreadAnswers, contact_step
@@ -604,7 +606,7 @@ def test_an_obstacle_is_followed_where_long_parts_of_its_way_are_cut_short():
     near = ObstacleContacts(Sphere((0, 0, 0), 1.0), None, swept=(swept := Swept()))
     swept.obstacle.alone = True
     x, body = np.zeros((3, 3)), SimpleNamespace(compliance=None)
-    solver._stridden(x, np.ones((3, 3)), [near.obstacle], [near], np.ones(3), body)
+    solver.march._stridden(x, np.ones((3, 3)), [near.obstacle], [near], np.ones(3), body)
     assert near.swept is swept
     assert not near.lost
     np.testing.assert_allclose(swept.points, 1)
@@ -613,7 +615,7 @@ def test_an_obstacle_is_followed_where_long_parts_of_its_way_are_cut_short():
 
 def test_contacts_that_are_too_soft_to_keep_an_edge_off_become_stiffer(bar, monkeypatch):
     """Pushed by more than rows resist before they are used up, the body would stand still just before the edge."""
-    monkeypatch.setattr(contact_solver, "CONTACT_STIFFNESS", 10.0)
+    monkeypatch.setattr(contact_body, "CONTACT_STIFFNESS", 10.0)
     edge = Box((0, 0, 0), (0.7, 0.7, 4.0)).moved(from_axis_angle([0, 0, 1.0], np.pi / 4), (0, 0, 0))
     poses = list(bar.poses([[1, 0], [1, 0]], obstacles=[moving(edge, (0.1, 1.1, 0), (0.1, 0.75, 0))]))
     assert poses[1].contacts > 0
@@ -655,8 +657,8 @@ def test_after_contact_the_free_shape_is_back_though_the_obstacle_is_near(bar):
 
 def test_a_plane_that_turns_far_away_costs_nothing(bar, monkeypatch):
     seen: list[int] = []
-    strides = ContactSolver._strides
-    monkeypatch.setattr(ContactSolver, "_strides", lambda *a: seen.append(strides(*a)) or seen[-1])
+    strides = March._strides
+    monkeypatch.setattr(March, "_strides", lambda *a: seen.append(strides(*a)) or seen[-1])
     turned = from_axis_angle([0, 0, 1], 0.002)
     plane = MovingObstacle(HalfSpace((0, -5, 0), (0, 1, 0)), [(0, (0, 0, 0), STILL), (1, (0, 0, 0), turned)])
     list(bar.poses([[1.0, 0]] * 2, obstacles=[plane]))

@@ -50,6 +50,13 @@ def test_covariances_follow_the_jacobian(seed: int) -> None:
     assert (np.abs(covariances(moved) - wanted) / size).max() < 1e-5
 
 
+def test_other_numbers_of_points_or_jacobians_are_refused():
+    cloud = splats(40)
+    for points, J in ((40, 20), (20, 40), (40, 41)):
+        with pytest.raises(InputError, match=r"expected \(40, 3\), \(40, 3, 3\)"):
+            deformed_splats(cloud, np.zeros((points, 3)), np.tile(np.eye(3), (J, 1, 1)))
+
+
 def test_a_rotation_keeps_scales_and_their_order() -> None:
     cloud = splats()
     q = rotations.normalize(np.random.default_rng(5).normal(size=(60, 4)))

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,8 +14,10 @@ import pytest
 import pliant
 from cage_window import BAR, BY_HAND, BY_MOTION, Window, filled
 from fake_viser import all_done, do
-from pliant import gallery
+from pliant import gallery, rotations
+from pliant.core.shapes import World
 from pliant.engines.transfer.app.panel_document import by_hand
+from pliant.engines.transfer.app.panel_motion import SourcesBeside
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +59,21 @@ def test_the_shape_follows_a_motion_that_plays_beside_it(moving: Window) -> None
     assert 0.4 < sizes[0] / sizes[1] < 1.6
     assert "all" in moving.panel.controls._pieces.content
     assert len(moving.client.scene["/cage/pieces"].batched_positions) == 3  # of two controls one follows nothing
+
+
+def test_a_motion_with_z_up_stands_upright_beside_the_shape() -> None:
+    walk = gallery.creature_walk()
+    turn = rotations.from_axis_angle([1.0, 0.0, 0.0], np.pi / 2)
+    turned = walk.rotations.copy()
+    roots = np.flatnonzero(walk.skeleton.parents < 0)
+    turned[:, roots] = rotations.multiply(turn, turned[:, roots])
+    skeleton = replace(walk.skeleton, world=World(up="z"))
+    desk: Any = SimpleNamespace(stage=None)
+    heights = []
+    for motion in (walk, pliant.Motion(skeleton, turned, walk.translations, walk.fps)):
+        scene: Any = SimpleNamespace(target=BAR, sources={"walk": motion}, controls="auto")
+        heights.append(np.ptp(SourcesBeside(desk, scene, "y").around()[:, 1]))
+    assert heights[1] == pytest.approx(heights[0], rel=0.02)
 
 
 def test_from_a_motion_to_a_pose_and_back(moving: Window, folder: Path) -> None:
@@ -147,6 +167,20 @@ def test_files_become_motions_and_cages(window: Window, folder: Path) -> None:
     window.rest()
     assert window.panel.document()["cage"] == {"file": str(folder / "around.obj")}
     assert np.array_equal(window.panel.drawn.points, window.ran()[-1])
+    around = pliant.read_mesh(folder / "around.obj")
+    pliant.write(folder / "tight.obj", around.with_points(around.points * [0.92, 1, 1]))
+    with pytest.warns(pliant.PliantWarning, match=r"vertices are outside tight\.obj"):
+        assert window.panel.take(folder / "tight.obj")
+    window.rest()
+    assert window.panel.document()["cage"] == {"file": str(folder / "tight.obj")}
+    assert window.panel.document()["outside"] == "allow"
+    assert np.array_equal(window.panel.drawn.points, window.ran()[-1])
+    (folder / "poses").mkdir()
+    for k, scale in enumerate((1.0, 0.9)):
+        pliant.write(folder / "poses" / f"{k}.obj", BAR.scaled(scale))
+    assert window.panel.take(folder / "poses")
+    window.rest()
+    assert window.panel.document()["sources"] == {"motion": {"file": str(folder / "poses")}}
     assert window.panel.take(folder / "nod.bvh")
     window.rest()
     said = window.panel.document()

@@ -199,6 +199,25 @@ def test_a_drag_is_one_step_and_what_is_done_after_an_undo_replaces_the_rest(win
     assert one.client.gui["spread"].value == 0.4
 
 
+def test_a_drag_that_rests_on_its_way_is_one_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, history = [0.0], History()
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+
+    def moved(value: float, seconds: float) -> None:
+        clock[0] += seconds
+        history.note("Slider", {"scene": {"at": value}})
+
+    moved(0.0, 0.0)
+    for value in (1.0, 3.0):
+        history.press(True)
+        moved(value, 5.0)
+        moved(value + 0.5, 5.0)  # after a rest
+        clock[0] += 5.0
+        history.press(False)
+        moved(value + 1.0, 0.4)  # what was done last is noted a moment later
+    assert [step.state["scene"]["at"] for step in history.steps] == [0.0, 2.0, 4.0]
+
+
 def test_what_was_opened_is_undone(window: Any) -> None:
     one = window(HAND)
     one.set("fist", 0.5)

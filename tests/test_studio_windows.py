@@ -310,6 +310,17 @@ def test_another_pose_of_the_mesh_that_is_shown_makes_a_blend(window: Any) -> No
     assert [Path(file).name for file in files] == ["pose0.ply", "pose1.ply"]
 
 
+def test_a_folder_of_poses_is_blended(window: Any) -> None:
+    bar = pliant.gallery.bar(500)
+    (window.folder / "poses").mkdir()
+    for k in (0, 1):
+        pliant.write(window.folder / "poses" / f"pose{k}.ply", bar[k])
+    window.session.open(window.folder / "poses")
+    assert window.session.live.idle(30)
+    assert window.session.engine == "blend"
+    assert window.session.panel.document()["shapes"] == {"file": str(window.folder / "poses")}
+
+
 def test_a_rig_with_shapes_and_a_clip_is_blended(window: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     pliant.write(window.folder / "rig.glb", pliant.gallery.tube(500))
     monkeypatch.setattr("pliant.app.studio.opening.kinds_in", lambda source: ("animation", "shapes", "mesh"))

@@ -12,6 +12,9 @@ from typing import Protocol
 from pliant.contact.forces import Compliance, LocalCompliance
 from pliant.core.topology import Floats
 
+CONTACT_STIFFNESS, LOCAL_STIFFNESS = 300.0, 1e3
+"""Stiffness of a contact, over that of the vertex it acts on; where vertices give way each by itself, and far."""
+
 
 class ContactBody(Protocol):
     """An elastic body at one frame or time step."""
@@ -49,3 +52,9 @@ class ContactBody(Protocol):
 
     def largest_force(self, forces: Floats) -> float:
         """The largest of forces (n, 3), gathered at the unknowns."""
+
+
+def hardness(body: ContactBody) -> Floats:
+    """(n,) stiffness of contacts at its points."""
+    local = isinstance(body.compliance, LocalCompliance)
+    return (LOCAL_STIFFNESS if local else CONTACT_STIFFNESS) * body.stiffness

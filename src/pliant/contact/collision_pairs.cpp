@@ -443,8 +443,8 @@ int64_t pairs(Sheet a, Sheet b, int64_t shift, Out<int64_t, 2> noted, Out<double
 // Returns how many there are; those without space are not noted.
 int64_t candidates(Sheet sheet, Lists faces, Lists edges, In<double, 2> rest, In<double, 1> slack, In<bool, 1> renewed,
                    int64_t known, Out<bool, 1> flat, Out<int64_t, 2> noted, Out<double, 1> spare) {
-    if (!sheet.triangles.shape[0]) return 0;
     flat_fans(sheet, FLATTER, flat.data);
+    if (!sheet.triangles.shape[0]) return 0;
     int64_t count = 0;
     for (int64_t k = 0; k < known; ++k) {
         if (of_any(sheet, noted(k, 0) != 0, noted(k, 1), noted(k, 2), renewed.data)) continue;
@@ -506,9 +506,11 @@ int64_t among(Sheet sheet, In<double, 2> rest, In<int64_t, 2> some, In<double, 1
         }
     };
     std::vector<Noted> all;
+    double reach = 0.0;
+    for (int64_t v = 0; v < away.shape[0]; ++v) reach = std::max(reach, sheet.reach(v));
     for (int64_t k = 0; k < some.shape[0]; ++k) {
         const bool faces = some(k, 0) != 0;
-        if (spare(k) > of_both(sheet, faces, some(k, 1), some(k, 2), away.data) + ROUNDING * sheet.reach(0)) continue;
+        if (spare(k) > of_both(sheet, faces, some(k, 1), some(k, 2), away.data) + ROUNDING * reach) continue;
         if (in_flat_fan(sheet, now.get(), some(k, 3), some(k, 4))) continue;
         Noted one{faces ? facing(sheet, some(k, 1), 0, sheet, some(k, 2), 0)
                         : crossing(sheet, some(k, 1), sheet, some(k, 2), 0)};

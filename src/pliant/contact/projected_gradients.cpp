@@ -53,8 +53,14 @@ class Bounded {
         renew();
         double ends = split();
         p_ = free_;
-        while (ends > enough) {
+        bool computed = true;  // the gradient, and not only carried on from step to step
+        while (ends > enough || !computed) {
             if (count > most) return count;
+            if (ends <= enough) {
+                renew(), ends = split(), p_ = free_, computed = true;
+                continue;
+            }
+            computed = false;
             double reduced = 0.0;
             for (size_t i = 0; i < n_; ++i) reduced += std::min(y[i] / step, free_[i]) * free_[i];
             const bool proportional = dot(chopped_, chopped_) <= reduced;

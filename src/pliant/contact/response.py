@@ -190,12 +190,15 @@ def settle(
             rows = watched.rows(x)
             forces = padded(move.forces, len(rows))
         last, damping, x = far, slower, x + share * length * move.step()
-        done = share == 1 and min(length, 1.0) * far < compliance.settled
-        if done or share < LEAST_FREE_SHARE or thread_time() > deadline or iteration + 1 == iterations:
+        done, slow = share == 1 and far < compliance.settled, min(length, 1.0) * far < compliance.settled
+        if done or slow or share < LEAST_FREE_SHARE or thread_time() > deadline or iteration + 1 == iterations:
             break
-        watched.refresh(x)
-        rows = watched.rows(x)
-        forces = padded(move.forces, len(rows)) if len(rows) >= len(move.forces) else None
+        if watched.refresh(x):
+            push, rows = move.rows.pushed(move.forces, len(x)), watched.rows(x)
+            forces = rows.forces_of(push)
+        else:
+            rows = watched.rows(x)
+            forces = padded(move.forces, len(rows))
     body.energy(x, gradient)
     residual = body.largest_force(gradient - move.rows.spread(move.forces, len(x)))
     residual /= max(body.largest_force(gradient), 1e-300)

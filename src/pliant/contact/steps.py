@@ -142,8 +142,7 @@ def _are_many(rows: Rows, d: Floats) -> bool:
 class ContactStep:
     """A motion d (n, 3) and the forces by which rows answer it; what these add to the motion is found when asked for.
 
-    foreseen: (m,) violations after it: at first of the rows that are near, and
-    of all once the step is found.
+    foreseen: (m,) violations after it: at first of the rows that are near, and of all once the step is found.
     """
 
     forces: Floats

@@ -1,4 +1,4 @@
-"""The Delaunay tetrahedralisation of points, in a quarter of the time that Qhull takes."""
+"""The Delaunay tetrahedralisation of points; of those in general position in a quarter of the time that Qhull takes."""
 
 from __future__ import annotations
 

@@ -285,6 +285,7 @@ Followed<V> follow(const Matrices<V> &J, const V *q, const V *deviations) {
 
 // Real spherical harmonics of degrees 1 to 3 at a direction, in 3DGS's order and signs.
 inline void harmonics_at(double x, double y, double z, int degree, double *Y) {
+    if (degree < 1) return;
     constexpr double A = 0.4886025119029199, B = 1.0925484305920792;  // √(3/4π), √(15/4π)
     constexpr double C = 0.31539156525252005;                         // √(5/16π)
     constexpr double D = 0.5900435899266435, E = 2.890611442640554;   // √(35/32π), √(105/4π)

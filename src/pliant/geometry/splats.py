@@ -104,7 +104,9 @@ class Splats:
 
     def deformed(self, points: Floats, J: Floats) -> PointCloud:
         """The splats at other points (n, 3), rotated and stretched by Jacobians (n, 3, 3)."""
-        cloud = self.cloud
+        cloud, n = self.cloud, len(self.cloud.points)
+        if points.shape != (n, 3) or J.shape != (n, 3, 3):
+            raise InputError(f"points have shape {points.shape}, Jacobians {J.shape}; expected ({n}, 3), ({n}, 3, 3)")
         if not np.isfinite(J.sum()):  # quicker than to look at each
             finite = np.isfinite(J).all(axis=(1, 2))
             if not finite.all():

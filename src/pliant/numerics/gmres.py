@@ -30,13 +30,14 @@ def gmres(
     for k in range(most if size > 0 else 0):
         directions.append(precondition(basis[k]))
         image = product(directions[k])
+        largest = float(np.linalg.norm(image))
         for j, earlier in enumerate(basis):
             H[j, k] = image @ earlier
             image = image - H[j, k] * earlier
         H[k + 1, k] = np.linalg.norm(image)
         known = H[: k + 2, : k + 1]
         factors = np.asarray(np.linalg.lstsq(known, goal[: k + 2], rcond=None)[0], np.float64)
-        if np.linalg.norm(known @ factors - goal[: k + 2]) <= reduction * size or H[k + 1, k] <= 1e-14 * size:
+        if np.linalg.norm(known @ factors - goal[: k + 2]) <= reduction * size or H[k + 1, k] <= 1e-14 * largest:
             break
         basis.append(image / H[k + 1, k])
     return factors, directions

@@ -83,11 +83,11 @@ def _typed_scene(options: argparse.Namespace, engine: Engine, flags: dict[str, s
 
 def made(engine: Engine, options: argparse.Namespace, read: Callable[[], Any], located: Located = named_by_user) -> int:
     """The clip of a scene, its report and its summary; the exit code."""
-    begun = time.perf_counter()
-    with progress("setting up", quiet=options.quiet or options.json):
+    begun, quiet = time.perf_counter(), options.quiet or options.json
+    with progress("setting up", quiet=quiet):
         scene, solver = set_up(options.output, options.report, read, located, joints=engine.joints)
     seconds = time.perf_counter() - begun
-    with progress("solving", quiet=options.quiet or options.json) as show:
+    with progress("solving", quiet=quiet) as show:
         run = engine.part("solve")(scene, solver, show, seconds)
     write = engine.part("write")
     written = write(options.output, run) if write else write_clip(options.output, run.clip)

@@ -1,7 +1,8 @@
 """What was done in a window: states of its panel, each with a name, to go back and forth between.
 
 A state is a table of plain values (`Panel.state`). One that is noted replaces those that were undone before it. States
-that follow each other within `DRAG` seconds and differ from the one before them in the same way are one drag.
+that differ from the one before them in the same way are one drag, if they come while the pointer is pressed or follow
+each other within `DRAG` seconds.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ class History:
         self.steps: list[Edit] = []
         self.at = -1
         self._saved: State | None = None
-        self._sealed = False
+        self._sealed = self._pressed = False
+        self._released = 0.0  # on the clock
 
     @property
     def labels(self) -> list[str]:
@@ -59,7 +61,8 @@ class History:
             last = self.steps[self.at]
             if last.state == state:
                 return
-            single = self._sealed or label.endswith(COUNTED) or now - last.noted > DRAG
+            late = not self._pressed and now - max(last.noted, self._released) > DRAG
+            single = self._sealed or label.endswith(COUNTED) or late
             if not single and last.label == label and self.at == len(self.steps) - 1 > 0:
                 self.at -= 1
         self.steps = [*self.steps[: self.at + 1], Edit(label, state, now)][-MOST_UNDOS:]
@@ -68,6 +71,14 @@ class History:
     def seal(self) -> None:
         """What comes next is no part of a drag: a button was pressed."""
         self._sealed = True
+
+    def press(self, pressed: bool) -> None:
+        """The pointer is pressed, which begins another drag, or let go."""
+        if pressed:
+            self.seal()
+        elif self._pressed:
+            self._released = time.monotonic()
+        self._pressed = pressed
 
     def amend(self, state: State) -> None:
         """Have the state that is shown, completed by its panel, in place of the one that was noted."""

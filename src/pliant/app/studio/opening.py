@@ -26,6 +26,8 @@ from pliant.io.source import find
 
 SHAPE_KINDS = {"mesh", "tets", "points", "animation", "shapes"}
 """Kinds of files that hold a shape."""
+FOLDER_KINDS = ("animation", "shapes")
+"""Kinds of a folder of poses."""
 SHOWN_RANK = 3
 """Rank of the engine that is shown, if it can use a shape."""
 
@@ -136,9 +138,12 @@ def _open_with(engine: Engine, shape: dict[str, Any], kinds: tuple[str, ...]) ->
 
 
 def kinds_of(file: Path) -> tuple[str, ...]:
-    """What a file holds; nothing that is known, if it is a folder of several."""
+    """What a file holds: several poses in a folder are frames of a clip, or shapes."""
     sources = find(file, lambda name: True)
-    return tuple(kinds_in(sources[0])) if len(sources) == 1 else ()
+    if len(sources) == 1:
+        return tuple(kinds_in(sources[0]))
+    posed = sources and all(kinds_in(source)[0] in ("mesh", "tets", "points") for source in sources)
+    return FOLDER_KINDS if posed else ()
 
 
 def _confined(document: Document) -> Document:

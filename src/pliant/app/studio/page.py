@@ -24,10 +24,15 @@ SOCKET = "/pliant/"
 
 
 class Page:
-    """One window's. acts: called when something is done on it."""
+    """One window's. acts: called when something is done on it. presses: when the pointer is pressed and let go."""
 
-    def __init__(self, largest_upload: int = 0, acts: Callable[[], None] = lambda: None) -> None:
-        self._largest, self._acts = largest_upload, acts
+    def __init__(
+        self,
+        largest_upload: int = 0,
+        acts: Callable[[], None] = lambda: None,
+        presses: Callable[[bool], None] = lambda pressed: None,
+    ) -> None:
+        self._largest, self._acts, self._presses = largest_upload, acts, presses
         self.name = secrets.token_urlsafe(12)
         self.state: dict[str, Any] = {}
         """What it shows."""
@@ -61,6 +66,9 @@ class Page:
 
     async def do(self, name: Any, *given: Any) -> None:
         """What was done on the page; what is not known, or given wrongly, is left alone."""
+        if name == "press":
+            self._presses(bool(given and given[0]))
+            return
         action = self._actions.get(name) if isinstance(name, str) else None
         if action is not None:
             self._acts()

@@ -17,7 +17,7 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import pliant
 from pliant.app.scene import read_scene, scene_from
@@ -35,7 +35,7 @@ from pliant.app.studio.worker import Job, StoppedError, Worker
 from pliant.core.errors import FileError, InputError, PliantError
 from pliant.core.terminal import shell_command
 from pliant.engines.registry import ENGINES
-from pliant.geometry.axes import up_axis
+from pliant.geometry.axes import SignedAxis, up_axis
 from pliant.io.sandbox import confined
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ WINDOW_LANES = ("begin", "open")
 BELOW = 1e15
 """Order of what is below the panel's own widgets."""
 EVERYTHING = "All"
-UP_AXES = {"as the shape says": "", "y": "y", "z": "z"}
+UP_AXES: dict[str, SignedAxis | None] = {"as the shape says": None, **{axis: axis for axis in get_args(SignedAxis)}}
 """What the page calls the axis that points up."""
 SAVING_STEP = "Save and export", "**Save** the scene, or export the clip. **Ctrl+Z** undoes whatever you did."
 """Ends every guided start."""
@@ -88,7 +88,7 @@ class Session:
         self.saving = Saving(folders)
         self._opened = 0
         self.history = History()
-        self.page = Page(largest_upload, self.history.seal)
+        self.page = Page(largest_upload, self.history.seal, self.history.press)
         self._title, self.style = "", ViewStyle()
         self._noting = threading.RLock()
         self._fresh = True  # whether nothing was done since a state was shown

@@ -20,10 +20,11 @@ import numpy as np
 from pliant.app.studio.scope import Scope, hear
 from pliant.app.studio.selection import Movable, Phase as Phase, Selection, WhenMoved
 from pliant.app.studio.stream import Stream
-from pliant.core.rotations import between, inverse, matrix, multiply, rotate
+from pliant.core.rotations import IDENTITY, between, inverse, matrix, multiply, rotate
 from pliant.core.shapes import Mesh, PointCloud, Shape, TetMesh, bounding_diagonal
 from pliant.core.topology import Floats, Ints
 from pliant.gallery.primitives import sphere_mesh
+from pliant.geometry.axes import SignedAxis, up_vector
 from pliant.geometry.spatial import SurfaceTree
 from pliant.render.parts import vertex_colors
 
@@ -35,8 +36,6 @@ HANDLE_COLOR: RGB = (236, 120, 40)
 CAGE_COLOR: RGB = (60, 110, 190)
 VIEWPORT_BONE_COLOR: RGB = (245, 225, 90)
 OBSTACLE_COLOR: RGB = (120, 160, 110)
-Y_UP = np.array([0.5**0.5, 0.5**0.5, 0.0, 0.0])
-"""The rotation that puts shapes upright whose y axis points up."""
 CAMERA = np.array([0.75, -1.7, 0.42])
 """Its position on the page: in front, a little to the side and above."""
 GRID_COLORS: dict[bool, RGB] = {False: (214, 216, 222), True: (70, 72, 80)}
@@ -67,8 +66,8 @@ class ViewStyle:
     """How a window shows its scenes."""
 
     surface: str = SURFACES[0]
-    up: str = ""
-    """The axis that points up, y or z; "": as each shape says."""
+    up: SignedAxis | None = None
+    """The axis that points up; None: as each shape says."""
     dark: bool = False
 
 
@@ -90,16 +89,16 @@ class Viewport:
         self._shapes: dict[str, Drawn] = {}
         self.middle: Floats = np.zeros(3)
         self.half = 1.0
-        self._upright: Floats = Y_UP
+        self._upright: Floats = IDENTITY
         self._nodes: dict[str, Any] = {}
         self.selection = Selection(tell, self.move)
         self._scene.configure_default_lights(True, cast_shadow=True)
 
     # Where things are
 
-    def look_at(self, points: Floats, up: str = "y", *, camera: bool = True, ground: str = "/ground") -> None:
+    def look_at(self, points: Floats, up: SignedAxis = "y", *, camera: bool = True, ground: str = "/ground") -> None:
         """Fit the box around points, put the ground below them and, unless told not to, the camera before them."""
-        self._upright = Y_UP if (self.style.up or up) == "y" else np.array([1.0, 0.0, 0.0, 0.0])
+        self._upright = between(up_vector(self.style.up or up), [0.0, 0.0, 1.0])
         self.middle = (points.min(axis=0) + points.max(axis=0)) / 2
         self.half = max(bounding_diagonal(points) / 2, 1e-300)
         low = float(self.shown(points)[:, 2].min())

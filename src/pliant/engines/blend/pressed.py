@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
+from pliant.contact.body import CONTACT_STIFFNESS
 from pliant.contact.constraints import RowMaker, SurfaceSamples
 from pliant.contact.obstacles import Obstacle
-from pliant.contact.solver import CONTACT_STIFFNESS, ContactSolver
+from pliant.contact.solver import ContactSolver
 from pliant.contact.watched_rows import ObstacleContacts, together
 from pliant.core.clips import Pose
 from pliant.core.errors import InputError
@@ -178,7 +179,7 @@ def pressed(
     loaded: the network under the load, the free shape (n, 3) that the load has moved, and its rest state.
     """
     network, free, rest = loaded
-    if any(solver.is_sharp(moving.at(0)) for moving in solver.obstacles):
+    if any(solver.march.is_sharp(moving.at(0)) for moving in solver.obstacles):
         raise InputError(
             "there is no derivative against boxes, meshes and what is thinner than the faces of the shape, "
             "whose edges it touches; expected thick balls, cylinders, capsules or half-spaces",

@@ -26,6 +26,8 @@ from pliant.geometry.body_plan.guides import Between
 from pliant.geometry.body_plan.retargeted import Retargeted
 from pliant.geometry.shape_matching import match
 
+LEAST_SLIDE = 1e-3
+"""Over the height, below which no source tells whether its feet slide."""
 POINTS_OF_A_NODE = 12
 """Points of a shape that a node goes along with."""
 LIMB_SAMPLES = 8
@@ -98,7 +100,7 @@ class FootSlide:
     @property
     def ratio(self) -> float:
         """The target's over the source's."""
-        return self.target / max(self.source, 1e-300)
+        return self.target / max(self.source, LEAST_SLIDE)
 
 
 def foot_slide(found: Retargeted, source: Floats, target: Floats, frames: Ints, height: float) -> FootSlide | None:

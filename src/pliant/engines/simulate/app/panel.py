@@ -276,7 +276,7 @@ class ElasticPanel(Panel):
         """The shape, its bones and obstacles on the stage, before there is a body."""
         stage = self.desk.stage
         if not stage.has(BODY):
-            stage.look_at(scene.shape.points, up_axis(scene.shape, scene.up).removeprefix("-"))
+            stage.look_at(scene.shape.points, up_axis(scene.shape, scene.up))
             self.drawn = stage.shape(BODY, scene.shape)
             self.drawn.on_click(self._clicked)
             self.drawn.on_drag(
@@ -411,6 +411,7 @@ class ElasticPanel(Panel):
             positions, orientations = world_rotations(self.pose)
             root = bool(self.pose.skeleton.parents[joint] < 0)
             self.desk.stage.remove(GIZMO)
+            self._dragging = False  # the end of a drag of it is not heard any more
             at, shown = positions[joint], {"rotation": orientations[joint], "moves": root, "rotates": True}
             self.desk.stage.handle(GIZMO, at, partial(self._rotated, name), title=name, scale=GIZMO_SCALE, **shown)
             self._show_gizmo()
@@ -419,14 +420,15 @@ class ElasticPanel(Panel):
     def _rotated(self, name: str, position: Floats, rotation: Floats, phase: Phase) -> None:
         """The handle at a joint is dragged, unless the bones are others by now."""
         self._dragging = phase != "end" and not self.sketching.on
-        if self.sketching.on or self.pose is None or name not in self.pose.skeleton.names:
+        pose = self.pose
+        if self.sketching.on or pose is None or name not in pose.skeleton.names:
             return
         if phase == "start":
             self.desk.timeline.stop()
             self.frames.watched = False
             return
-        skeleton, j = self.pose.skeleton, self.pose.skeleton.index(name)
-        positions, orientations = world_rotations(self.pose)
+        skeleton, j = pose.skeleton, pose.skeleton.index(name)
+        positions, orientations = world_rotations(pose)
         above = orientations[skeleton.parents[j]] if skeleton.parents[j] >= 0 else rotations.IDENTITY
         step = position - positions[j] if skeleton.parents[j] < 0 else np.zeros(3)
         if (
@@ -434,7 +436,7 @@ class ElasticPanel(Panel):
             or np.abs(step).max() > SAME_ROTATION * self.desk.stage.half
         ):
             own = rotations.multiply(rotations.inverse(above), rotation)
-            key = rotated(self.draft.set_key(self.frames.frame, self.frames.fps, self.pose), skeleton.names[j], own)
+            key = rotated(self.draft.set_key(self.frames.frame, self.frames.fps, pose), skeleton.names[j], own)
             self._pose_by(key, np.array(key.get("move", [0.0, 0.0, 0.0])) + step)
         elif phase == "end":
             self.changed()

@@ -8,7 +8,8 @@ the whole clip is solved in the background and played when done.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -26,14 +27,14 @@ from pliant.app.studio.widgets import OptionWidget
 from pliant.app.studio.worker import Job
 from pliant.core import rotations
 from pliant.core.clips import DEFAULT_FPS
-from pliant.core.errors import InputError, PliantError
+from pliant.core.errors import InputError, PliantError, PliantWarning
 from pliant.core.options import Option
 from pliant.core.shapes import Shape, bounding_diagonal
 from pliant.core.topology import Floats
 from pliant.engines.transfer.app import panel_document as documents
 from pliant.engines.transfer.app.panel_controls import CONTROL_NODES, ControlNodes, point_hit
 from pliant.engines.transfer.app.panel_document import Chosen, ControlKind, RestPoint
-from pliant.engines.transfer.app.panel_editing import CageEditing, is_around
+from pliant.engines.transfer.app.panel_editing import CageEditing, share_inside
 from pliant.engines.transfer.app.panel_motion import PIECE_NODES, SourcesBeside
 from pliant.engines.transfer.app.panel_posing import Posing
 from pliant.engines.transfer.app.panel_widgets import CageWidgets
@@ -44,7 +45,7 @@ from pliant.engines.transfer.cage import Cage
 from pliant.engines.transfer.deformation_transfer import Transfer
 from pliant.engines.transfer.options import WEIGHTS_TABLE, TransferOptions
 from pliant.engines.transfer.rig import CagePose
-from pliant.geometry.axes import up_axis
+from pliant.geometry.axes import SignedAxis, up_axis
 from pliant.geometry.body_plan.matching import UnsureMatchError
 
 Change = Callable[[Document, Document], tuple[Document, Document]]
@@ -60,6 +61,8 @@ TRY = (
 )
 SECOND = "**Click on the shape** again, where the length that is to be kept ends."
 PLAYS = "The shape **follows the motion** beside it. Choose another **motion**, or nothing to pose it by hand."
+CAGED_SHARE = 0.9
+"""Share of a shape that is inside a mesh that is its cage: those that artists draw leave some tips outside."""
 SET_UP = ("target", "cage", "lattice", "outside")
 """Keys that a rig depends on."""
 
@@ -140,9 +143,15 @@ class CagePanel(Panel):
             self._follow({"file": str(file)})
             return True
         shape = self._target
-        if "mesh" not in kinds or shape is None or not is_around(pliant.read_mesh(file), shape):
+        if "mesh" not in kinds or shape is None:
             return False
-        self._use_cage({"file": str(file)})
+        inside = share_inside(pliant.read_mesh(file), shape)
+        if not inside >= CAGED_SHARE:
+            return False
+        if inside < 1:
+            share = f"{1 - inside:.2g} of the shape's vertices"
+            warnings.warn(f"{share} are outside {file.name}; outside is allowed for them", PliantWarning, stacklevel=2)
+        self._use_cage({"file": str(file)}, {} if inside == 1 else {"outside": "allow"})
         return True
 
     # What the widgets ask for
@@ -263,8 +272,8 @@ class CagePanel(Panel):
     def _follow(self, source: dict[str, Any]) -> None:
         self._set_up_anew("motion", partial(documents.following, source=source))
 
-    def _use_cage(self, cage: dict[str, Any]) -> None:
-        self._set_up_anew("cage", lambda document, aside: (document | {"cage": cage}, aside))
+    def _use_cage(self, cage: dict[str, Any], options: Mapping[str, Any] = MappingProxyType({})) -> None:
+        self._set_up_anew("cage", lambda document, aside: (document | {"cage": cage, **options}, aside))
 
     def _set_up_anew(self, what: str, change: Change, *, after: float = 0.0) -> None:
         """Set up the scene with a change and those that wait; a newer one replaces its like."""
@@ -387,13 +396,13 @@ class CagePanel(Panel):
             self._made, self.posing = made, None
         return scene
 
-    def _look_at(self, points: Floats, up: str) -> None:
+    def _look_at(self, points: Floats, up: SignedAxis) -> None:
         """Fit the stage to what there is; the camera stays where it was for scenes of the same kind."""
         posed = documents.by_hand(self._document)
         self.desk.stage.look_at(points, up, camera=posed != self._camera_set)
         self._camera_set = posed
 
-    def _set_up_by_hand(self, scene: CageScene, up: str) -> None:
+    def _set_up_by_hand(self, scene: CageScene, up: SignedAxis) -> None:
         self._look_at(scene.target.points, up)
         self._draw_target(scene.target)
         self.nodes = ControlNodes(self.desk, scene, self._dragged, self.choose)
@@ -406,7 +415,7 @@ class CagePanel(Panel):
             self.posing = Posing(scene)
         self._refresh()
 
-    def _set_up_motion(self, scene: TransferScene, up: str) -> None:
+    def _set_up_motion(self, scene: TransferScene, up: SignedAxis) -> None:
         self._sources = sources = SourcesBeside(self.desk, scene, up)
         self._look_at(np.concatenate([scene.target.points, sources.around()]), up)
         self._draw_target(scene.target)

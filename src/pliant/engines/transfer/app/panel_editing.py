@@ -6,6 +6,7 @@ saved along with the scene, and is checked as any other cage is.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -87,8 +88,8 @@ class CageEditing:
 
     def _keep(self, cage: Mesh) -> None:
         """Have another cage, if it is one."""
-        if not is_around(cage, self._target):
-            assert self._cage is not None
+        assert self._cage is not None
+        if not share_inside(cage, self._target) >= share_inside(self._cage, self._target):
             self.show(self._cage, self._target)
             raise InputError("the cage would not be closed around the shape; drag the vertex less far")
         self._count += 1
@@ -100,9 +101,9 @@ class CageEditing:
         self._use({"file": str(file)})
 
 
-def is_around(mesh: Mesh, shape: Shape) -> bool:
-    """Whether a mesh can be a shape's cage."""
+def share_inside(mesh: Mesh, shape: Shape) -> float:
+    """Share of a shape's points that are inside a mesh; nan if it is no cage."""
     try:
-        return bool(Cage.of(mesh).tree.inside(shape.points).all())
+        return float(Cage.of(mesh).tree.inside(shape.points).mean())
     except InputError:
-        return False
+        return math.nan

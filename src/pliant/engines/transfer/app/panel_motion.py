@@ -15,13 +15,15 @@ import numpy as np
 from pliant.app.studio.desk import Desk
 from pliant.app.studio.viewport import GHOST_COLOR, Drawn
 from pliant.core.clips import Animation
-from pliant.core.rotations import rotate
+from pliant.core.rotations import between, matrix, rotate
 from pliant.core.shapes import Mesh, Shape, bounding_diagonal
 from pliant.core.skeleton import Motion
 from pliant.core.topology import Floats
 from pliant.engines.transfer.app.scene import TransferScene
 from pliant.engines.transfer.deformation_transfer import Transfer
 from pliant.engines.transfer.source_tracks import read_sources
+from pliant.geometry.axes import SignedAxis, up_axis, up_vector
+from pliant.geometry.body_plan.moving import upright_axis
 
 SOURCE_NODES = "/cage/sources"
 PIECE_NODES = "/cage/pieces"
@@ -34,19 +36,21 @@ UNLED = (150, 150, 150)
 
 @dataclass
 class Beside:
-    """One source, where it stands beside the target: world = scale · own + shift."""
+    """One source, where it stands beside the target: world = scale · R · own + shift."""
 
     name: str
     motion: Animation | Motion
     scale: float
     shift: Floats
+    R: Floats
+    """(3, 3) puts it upright, as the target is"""
     bones: Floats = field(default_factory=lambda: np.zeros((0, 0, 2, 3)))
     """(frames, b, 2, 3) of a motion of joints, where they are shown"""
     drawn: Drawn | None = None
 
     def placed(self, points: Floats) -> Floats:
         """Its points, where they are shown."""
-        return self.scale * points + self.shift
+        return self.scale * points @ self.R.T + self.shift
 
     def points(self, frame: int) -> Floats:
         """(n, 3) its points or joints in a frame, where they are shown."""
@@ -58,7 +62,7 @@ class Beside:
 class SourcesBeside:
     """The sources of a scene, beside its target."""
 
-    def __init__(self, desk: Desk, scene: TransferScene, up: str) -> None:
+    def __init__(self, desk: Desk, scene: TransferScene, up: SignedAxis) -> None:
         self._stage, self._scene = desk.stage, scene
         self._size = bounding_diagonal(scene.target.points)
         self.beside: list[Beside] = []
@@ -68,13 +72,15 @@ class SourcesBeside:
             motion = feed.source
             assert motion is not None
             scale = self._size / max(feed.size, 1e-300)
-            first = Beside(feed.name, motion, scale, np.zeros(3)).points(0)
+            own = up_axis(motion.shape) if isinstance(motion, Animation) else upright_axis(motion)
+            R = matrix(between(up_vector(own), up_vector(up)))
+            first = Beside(feed.name, motion, scale, np.zeros(3), R).points(0)
             left, right = first.min(axis=0), first.max(axis=0)
             shift = (low + high) / 2 - (left + right) / 2
             shift[axis] = low[axis] - left[axis]
             shift[0] = edge - SOURCE_GAP * self._size - right[0]
             edge = float(left[0] + shift[0])
-            one = Beside(feed.name, motion, scale, shift)
+            one = Beside(feed.name, motion, scale, shift, R)
             if isinstance(motion, Motion):
                 one.bones = one.placed(bones_of(motion))
             self.beside.append(one)
@@ -119,7 +125,12 @@ class SourcesBeside:
         here = result.rig.carried(points, result.cage.points[frame])
         led = [k for k, control in enumerate(result.controls) if control.track is not None]
         names = [track_name(result.controls[k].track) for k in led]
-        there = [self._home(name).placed(result.tracks[name].points[frame]) for name in names]
+        if self._scene.controls == "auto":  # these tracks are upright and as large as the target
+            first, starts = self.beside[0].points(0), [result.tracks[name].points[0] for name in names]
+            aside = _middle(first) - _middle(np.reshape(starts, (-1, 3)))
+            there = [result.tracks[name].points[frame] + aside for name in names]
+        else:
+            there = [self._home(name).placed(result.tracks[name].points[frame]) for name in names]
         every = np.concatenate([here, np.reshape(there, (-1, 3))])
         shades = np.concatenate([colors, colors[led]])
         self._stage.balls(PIECE_NODES, every, SOURCE_BALL_RADIUS * self._size, shades)
@@ -127,6 +138,11 @@ class SourcesBeside:
     def _home(self, name: str) -> Beside:
         """The source that a track of this name is of."""
         return next((one for one in self.beside if name.startswith(f"{one.name}/")), self.beside[0])
+
+
+def _middle(points: Floats) -> Floats:
+    """(3,) of their box; the origin if there are none."""
+    return (points.min(axis=0) + points.max(axis=0)) / 2 if len(points) else np.zeros(3)
 
 
 def bones_of(motion: Motion) -> Floats:
