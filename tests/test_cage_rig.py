@@ -196,7 +196,7 @@ def test_lengths_can_be_asked_to_change(rig: CageRig) -> None:
 def test_controls_can_be_exchanged_without_new_smoothness(rig: CageRig, bar: Mesh) -> None:
     other = rig.with_controls(positions=[5, 17], gradients=[])
     assert other._smooth is rig._smooth
-    assert other._bound is rig._bound
+    assert other._target_points is rig._target_points
     assert len(other.controls.gradients) == 0
     goals = bar.points[[5, 17]] + [0.0, 0.3, 0]
     assert np.abs(other.solve(positions=goals).points[[5, 17]] - goals).max() < 0.005 * bar.diagonal
@@ -251,15 +251,15 @@ def test_jacobians_against_differences(bar: Mesh, cage: Mesh, rig: CageRig) -> N
 def test_jacobians_are_the_same_whether_their_gradients_are_kept_or_not(
     bar: Mesh, rig: CageRig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pliant.engines.transfer.rig.GRADIENT_CHUNK", 100)
+    monkeypatch.setattr("pliant.engines.transfer.target_points.GRADIENT_CHUNK", 100)
     bent = gallery.bend(rig.cage.mesh.points, 80, length=4.4)
     first, again = rig.jacobians(bent), rig.jacobians(np.stack([bent, bent]))
-    monkeypatch.setattr("pliant.engines.transfer.rig.MOST_GRADIENT_BYTES", -1)
+    monkeypatch.setattr("pliant.engines.transfer.target_points.MOST_GRADIENT_BYTES", -1)
     other = pickle.loads(pickle.dumps(rig))
-    assert not other._kept_gradients
+    assert not other._target_points.kept_gradients
     np.testing.assert_array_equal(other.jacobians(bent), first)
     np.testing.assert_array_equal(again, np.stack([first, first]))
-    assert not other._kept_gradients
+    assert not other._target_points.kept_gradients
 
 
 def test_places_in_the_cage_are_carried_along(rig: CageRig, bar: Mesh) -> None:

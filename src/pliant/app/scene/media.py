@@ -39,9 +39,6 @@ SOURCE_KEYS = {
         Choice(("animation", "motion")),
         "what to take from a file that has points and bones that move; with automatic controls, the bones by default",
     ),
-        Choice(("animation", "motion")),
-        "what to take from a file that has points and bones that move; with automatic controls, the bones by default",
-    ),
     "fps": Key(POSITIVE, "frames a second to sample at, or that the frames of a sequence were made at"),
     "rest": Key(
         Either((Whole(), FileName("the name of a file with the same points or joints"))),

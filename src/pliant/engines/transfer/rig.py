@@ -6,13 +6,6 @@
 
 Smoothness, the target's coordinates and the controls' rows are computed once. A frame is a few dense solves in the
 cage's vertices, independent of the target's size, and one matrix product. `with_controls` replaces the controls only.
-
-The target's coordinates are stored in single precision: they sum to one, so a point has an error of less than 1e-6 of
-the cage's size, and half the memory is read for each frame. The solver works in double precision.
-
-They are kept in blocks of a few points: a block holds the coordinates of its points for the cage's first vertex, then
-for its second, and so on. Read in this order, a frame costs what reading them from memory
-costs. As φ adds up to one, the cage's vertices are taken about their centre, wherever that is.
 """
 
 from __future__ import annotations
@@ -23,7 +16,7 @@ from functools import cached_property
 from typing import Any, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from pliant.core.clips import DEFAULT_FPS, Animation, Pose
 from pliant.core.errors import InputError
@@ -38,78 +31,16 @@ from pliant.core.values import Displayed, Value, as_array, locked, stack_frames
 from pliant.engines.transfer.cage import Cage
 from pliant.engines.transfer.controls import Controls, ControlTargets, Weights, read_targets
 from pliant.engines.transfer.energies import Basis, Coordinates, samples, smoothness
-from pliant.engines.transfer.green import LANES, green_blocks, point_array
+from pliant.engines.transfer.green import point_array
 from pliant.engines.transfer.options import CageSolverOptions, Outside, TransferOptions
 from pliant.engines.transfer.rigidity import RigidPoints
 from pliant.engines.transfer.solver import Minimum, Step, minimise
+from pliant.engines.transfer.target_points import TargetPoints
 from pliant.engines.transfer.terms import Terms, control_rows, hessian_norm
 from pliant.geometry.splats import ShapeDeformer, is_splats
-from pliant.native import in_threads, kernels
 
 PROBES = 300
 """Points of the target whose motion the convergence test measures."""
-GRADIENT_CHUNK = 1024
-"""Points whose coordinates' gradients are computed at a time."""
-MOST_GRADIENT_BYTES = 4 << 30
-"""What of them is kept; the rest is computed for every batch of frames."""
-COORDINATES_PER_THREAD = 2_000_000
-"""Least number of coordinates for another thread: they take half a millisecond."""
-FRAME_BATCH = 8
-"""Frames for which the coordinates are read once."""
-
-
-@dataclass(frozen=True, eq=False)
-class Bound(Value):
-    """A target's points bound to a cage: their coordinates, or the gradients of those."""
-
-    basis: Basis
-    count: int
-    """Points n."""
-    blocks: NDArray[np.float32]
-    """(n / lanes, d, c + f, lanes): d is 1 for coordinates and 3 for gradients"""
-
-    @classmethod
-    def of(cls, points: Floats, basis: Basis, *, outside: Outside) -> Bound:
-        """The coordinates of points (n, 3)."""
-        what = "points of the target"
-        if basis.kind == "green":
-            blocks = green_blocks(points, basis.cage, outside=outside, what=what)
-            return cls(basis, len(points), locked(blocks[:, None]))
-        return cls.rows(basis, basis.rows(points, 0, allow=outside == "allow", what=what)[0][:, None])
-
-    @classmethod
-    def gradients(cls, points: Floats, basis: Basis, *, allow: bool) -> Bound:
-        """The coordinates' gradients at points (n, 3)."""
-        return cls.rows(basis, basis.rows(points, 1, allow=allow)[1])
-
-    @classmethod
-    def rows(cls, basis: Basis, rows: Floats) -> Bound:
-        """Rows (n, d, c + f), in blocks."""
-        count, numbers, size = rows.shape
-        blocks = np.zeros((-(-count // LANES), numbers, size, LANES), dtype=np.float32)
-        full = count // LANES
-        blocks[:full] = np.moveaxis(rows[: full * LANES].reshape(full, LANES, numbers, size), 1, -1)
-        if full < len(blocks):
-            blocks[full, ..., : count - full * LANES] = np.moveaxis(rows[full * LANES :], 0, -1)
-        return cls(basis, count, locked(blocks))
-
-    def deform(self, cages: Floats) -> Iterator[Floats]:
-        """(n, 3) in each of the deformed cages (frames, c, 3)."""
-        for start in range(0, len(cages), FRAME_BATCH):
-            some = cages[start : start + FRAME_BATCH]
-            centres, out = some.mean(axis=1), np.empty((len(some), self.count, 3, 1))
-            self.interpolate(self.states(some - centres[:, None]), centres, out)
-            yield from out[..., 0]
-
-    def states(self, cages: Floats) -> NDArray[np.float32]:
-        """(frames, c + f, 3) of cages (frames, c, 3)."""
-        return np.stack([self.basis.state(cage) for cage in cages]).astype(np.float32)
-
-    def interpolate(self, states: NDArray[np.float32], centres: Floats, out: Floats) -> None:
-        """Blocks times states (frames, c + f, 3), plus centres (frames, 3), into (frames, n, 3, d)."""
-        least = max(1, COORDINATES_PER_THREAD * len(self.blocks) // max(self.blocks.size, 1))
-        work = lambda a, b: kernels.cage_interpolate(self.blocks, states, centres, out, a, b)  # noqa: E731
-        in_threads(work, len(self.blocks), least)
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,8 +136,7 @@ class CageRig(Displayed):
         self._allow = outside == "allow"
         self._basis = Basis.of(self.cage, coordinates)
         control_rows(self._basis, self.controls, allow=self._allow)  # report errors before the long computation
-        self._bound = Bound.of(self.target.points, self._basis, outside=outside)
-        self._kept_gradients: dict[int, Bound] = {}
+        self._target_points = TargetPoints(self.target.points, self._basis, outside=outside)
         directions = None if axes is None else as_rotation(axes, "axes", mirrored=True)
         positions, depths, numbers = samples(self.cage, int(lattice), directions)
         self.samples: Floats = locked(positions)
@@ -320,12 +250,12 @@ class CageRig(Displayed):
         frames = as_array(cages, "cages", np.float64)
         if frames.ndim != 3 or not len(frames):
             raise InputError(f"cages have shape {frames.shape}; expected (frames, {len(self.cage.mesh.points)}, 3)")
-        points = stack_frames(self._bound.deform(np.stack([self._cage_points(frame) for frame in frames])))
+        points = stack_frames(self._target_points.deform(np.stack([self._cage_points(frame) for frame in frames])))
         return Animation(self.target, points, fps, name)
 
     def deform(self, cage_points: ArrayLike) -> Floats:
         """(n, 3) the target in a deformed cage (cage vertices, 3)."""
-        return locked(next(self._bound.deform(self._cage_points(cage_points)[None])))
+        return locked(next(self._target_points.deform(self._cage_points(cage_points)[None])))
 
     def carried(self, places: ArrayLike, cage_points: ArrayLike) -> Floats:
         """(k, 3) points (k, 3) inside the cage at rest, mapped by a deformed cage (cage vertices, 3)."""
@@ -343,37 +273,16 @@ class CageRig(Displayed):
         chosen = None if points is None else whole_numbers(points, "points")
         if chosen is not None:
             check_indices(chosen, len(self.target.points), "points")
-        states = self._bound.states(several - several.mean(axis=1, keepdims=True))
-        count = self._bound.count if chosen is None else len(chosen)
-        out, nowhere = np.empty((len(states), count, 3, 3)), np.zeros((len(states), 3))
-        for start in range(0, count, GRADIENT_CHUNK):
-            part = slice(start, start + GRADIENT_CHUNK)
-            gradients = self._gradients(start) if chosen is None else self._gradients_at(chosen[part])
-            made = np.empty((len(states), gradients.count, 3, 3))
-            gradients.interpolate(states, nowhere, made)
-            out[:, part] = made
+        out = self._target_points.jacobians(several, chosen)
         return out if cages.ndim == 3 else out[0]
-
-    def _gradients(self, start: int) -> Bound:
-        """Of the target's points from `start` on; kept for the next frame, while there is memory for it."""
-        if start not in self._kept_gradients:
-            found = self._gradients_at(slice(start, start + GRADIENT_CHUNK))
-            if sum(kept.blocks.nbytes for kept in self._kept_gradients.values()) > MOST_GRADIENT_BYTES:
-                return found
-            self._kept_gradients[start] = found
-        return self._kept_gradients[start]
 
     @cached_property
     def deformer(self) -> ShapeDeformer:
         """The target with its normals or splats."""
         return ShapeDeformer(self.target)
 
-    def _gradients_at(self, points: Any) -> Bound:
-        return Bound.gradients(self.target.points[points], self._basis, allow=self._allow)
-
     def __getstate__(self) -> dict[str, Any]:
-        kept = {name: value for name, value in vars(self).items() if name != "deformer"}
-        return kept | {"_kept_gradients": {}}
+        return {name: value for name, value in vars(self).items() if name != "deformer"}
 
     # Inside
 
