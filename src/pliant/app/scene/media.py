@@ -93,8 +93,8 @@ def read_source(text: TomlText, table: dict[str, Any], path: KeyPath, *, bones: 
             motion = made.resampled(table["fps"]) if table["fps"] else made
     else:
         with text.about((*path, "file"), keys):
-            file, told = from_scene(text, table["file"]), table["as"]
-            motion = motion_in(file, clip=table["clip"], fps=table["fps"], kind=told, bones=bones)
+            file, kind = from_scene(text, table["file"]), table["as"]
+            motion = motion_in(file, clip=table["clip"], fps=table["fps"], kind=kind, bones=bones)
     first, last = chosen_frames(text, table, len(motion), path)
     if table["without"]:
         if not isinstance(motion, Motion):
