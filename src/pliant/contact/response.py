@@ -190,8 +190,8 @@ def settle(
             rows = watched.rows(x)
             forces = padded(move.forces, len(rows))
         last, damping, x = far, slower, x + share * length * move.step()
-        done, slow = share == 1 and far < compliance.settled, min(length, 1.0) * far < compliance.settled
-        if done or slow or share < LEAST_FREE_SHARE or thread_time() > deadline or iteration + 1 == iterations:
+        done = share == 1 and min(length, 1.0) * far < compliance.settled
+        if done or share < LEAST_FREE_SHARE or thread_time() > deadline or iteration + 1 == iterations:
             break
         if watched.refresh(x):
             push, rows = move.rows.pushed(move.forces, len(x)), watched.rows(x)

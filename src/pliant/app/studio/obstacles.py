@@ -22,6 +22,8 @@ from pliant.core.topology import Floats
 
 OBSTACLE_LABELS = {"sphere": "Ball", "box": "Box", "capsule": "Rod"}
 """What can be added, and what it is called."""
+LEAST_DEGREES = 1e-9
+"""Of a rotation that is more than rounding."""
 FIRST_SIZE = 8.0
 """Of what is added, in hundredths of the shape's diagonal."""
 SIZE_RANGE = (1.0, 60.0)
@@ -273,7 +275,7 @@ def name_of(solid: Obstacle) -> str:
         return _named("sphere", solid.centre, solid.radius)
     if isinstance(solid, Box):
         rotated = np.degrees(rotations.log(rotations.shortest(solid.rotation)))
-        return _named("box", solid.centre, *solid.size, *(rotated if rotated.any() else ()))
+        return _named("box", solid.centre, *solid.size, *(rotated if np.abs(rotated).max() > LEAST_DEGREES else ()))
     if isinstance(solid, HalfSpace):
         return _named("plane", solid.point, *solid.normal)
     assert isinstance(solid, Capsule)
