@@ -50,10 +50,10 @@ ObstaclePath = Callable[[float], Obstacle]
 
 
 class March:
-    """The strides of one body, whose surface is watched, and may meet itself. diagonal: its extent."""
+    """The strides of one body, whose surface is watched, and may meet itself."""
 
-    def __init__(self, watch: SurfaceWatch, self_contact: SelfContact | None, diagonal: float) -> None:
-        self.watch, self.self_contact, self.diagonal, self.surface = watch, self_contact, diagonal, watch.count
+    def __init__(self, watch: SurfaceWatch, self_contact: SelfContact | None) -> None:
+        self.watch, self.self_contact, self.diagonal, self.surface = watch, self_contact, watch.diagonal, watch.count
         self._swept: list[SweptObstacle] | None = None
 
     def start(

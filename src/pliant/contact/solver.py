@@ -108,7 +108,7 @@ class ContactSolver:
         self.self_contact: SelfContact | None = None
         if rest is not None:
             self.self_contact = SelfContact(triangles, rest, diagonal, kept, as_at_rest=as_at_rest)
-        self.march = March(self.watch, self.self_contact, diagonal)
+        self.march = March(self.watch, self.self_contact)
         self.state: ContactState | None = None
 
     def frame(
