@@ -21,10 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant.contact.body import ContactBody
+from pliant.contact.coulomb import bounded
 from pliant.contact.forces import LocalCompliance, Rows
 from pliant.contact.inverse_hessian import InverseHessian
 from pliant.contact.steps import ContactStep, Guess, LocalContactsStep, contact_step, longest, padded
-from pliant.core.topology import Floats
+from pliant.core.topology import Floats, Ints
 from pliant.numerics.line_search import SUFFICIENT_DECREASE
 
 MIN_STEP_LENGTH = 1e-5
@@ -39,6 +40,14 @@ LEAST_FREE_SHARE = 1e-3
 """Of a step's path, below which the body is stuck."""
 STALLED_SHARE = 30.0
 """What a step may promise, over what ends the iterations, where none helps: contacts come and go there."""
+SLOW_PROGRESS = 0.3
+"""By what share of its length, at least, a step should make the next one shorter."""
+RELEASED = 0.1
+"""Over the motion that does not matter, by how much a row must be less violated than foreseen to be gone."""
+SAME_DIRECTION = 0.99
+"""Cosine of the angle above which a row's direction is that of the step before."""
+BALANCED = 0.1
+"""Share of forces that may be out of balance where steps stay long."""
 
 
 @dataclass
@@ -171,38 +180,86 @@ def settle(
 ) -> ContactMinimum:
     """The same for a body whose points give way each by itself, exactly by L: only the rows change from step to step.
 
-    watched: what rows there are. forces: about those of the first rows. It ends when a step is shorter than
-    `compliance.settled`.
+    watched: what rows there are. forces: about those of the first rows. It ends when a damped step is shorter than
+    `compliance.settled`, and has converged if the whole step is, too, or forces then are in balance.
     """
     watched.refresh(x)
     rows, gradient, last, damping = watched.rows(x), np.empty_like(x), np.inf, 1.0
     forces = padded(forces, len(rows)) if forces is not None and len(forces) <= len(rows) else None
+    alternating = none = _AlternatingRows.none()
     for iteration in range(iterations):
         for k in range(MAX_MEETINGS + 1):
-            move = LocalContactsStep(body, compliance, rows, body.free - x, guess=forces)
-            far = longest(move.step())
+            guess = None if forces is None else np.concatenate([padded(forces, len(rows)), alternating.forces])
+            move = LocalContactsStep(
+                body, compliance, Rows.joined([rows, alternating.rows]), body.free - x, guess=guess
+            )
+            step = move.step()
+            far = longest(step)
             # Rows that take turns come to rest; what is met beyond where the step ends does not matter yet.
-            slower = 0.5 * damping if iteration and far > 0.7 * last else damping
+            slow = iteration > 0 and far > (1 - SLOW_PROGRESS * damping) * last
+            slower = 0.5 * damping if slow else min(1.5 * damping, 1.0)
             length = min(slower, farthest / max(far, 1e-300))
-            share, new = watched.meet(x, x + length * move.step())
+            share, new = watched.meet(x, x + length * step)
             if not new or k == MAX_MEETINGS:
                 break
-            rows = watched.rows(x)
-            forces = padded(move.forces, len(rows))
-        last, damping, x = far, slower, x + share * length * move.step()
-        done = share == 1 and min(length, 1.0) * far < compliance.settled
-        if done or share < LEAST_FREE_SHARE or thread_time() > deadline or iteration + 1 == iterations:
+            forces, rows = move.forces[: len(rows)], watched.rows(x)
+        last, damping, x, before = far, slower, x + share * length * step, rows
+        ends = share == 1 and min(length, 1.0) * far < compliance.settled
+        if ends or share < LEAST_FREE_SHARE or thread_time() > deadline or iteration + 1 == iterations:
             break
         if watched.refresh(x):
             push, rows = move.rows.pushed(move.forces, len(x)), watched.rows(x)
-            forces = rows.forces_of(push)
+            forces, alternating = rows.forces_of(push), none
         else:
-            rows = watched.rows(x)
-            forces = padded(move.forces, len(rows))
+            forces, rows = move.forces[: len(rows)], watched.rows(x)
+            foreseen = replace(move.rows, violation=move.rows.violation - share * length * move.rows.along(step))
+            if damping < 1 or len(alternating.rows):
+                alternating = alternating.after(foreseen, move.forces, rows, RELEASED * compliance.settled)
     body.energy(x, gradient)
     residual = body.largest_force(gradient - move.rows.spread(move.forces, len(x)))
     residual /= max(body.largest_force(gradient), 1e-300)
-    return ContactMinimum(x, InverseHessian(), move.rows, move.forces, iteration + 1, residual, done and move.exact)
+    stiffness, left = 1 / compliance.softness, 1 - share * length
+    unbalanced = left * (stiffness @ np.linalg.norm(step, axis=1))
+    balanced = unbalanced <= BALANCED * (stiffness @ np.linalg.norm(x - body.free, axis=1))
+    converged = ends and move.exact and (far < compliance.settled or bool(balanced))
+    forces = alternating.joined(move.forces, len(before))
+    return ContactMinimum(x, InverseHessian(), bounded(before, forces), forces, iteration + 1, residual, converged)
+
+
+@dataclass(frozen=True, eq=False)
+class _AlternatingRows:
+    """Rows that pushed a step ago and would be gone, as was foreseen then.
+
+    Where a body is pressed into a corner of what it meets, each step would see one of its sides only, in turn.
+    """
+
+    rows: Rows
+    forces: Floats
+    origin: Ints
+    """Of which of the present rows each is an earlier state."""
+
+    @classmethod
+    def none(cls) -> _AlternatingRows:
+        return cls(Rows.none(), np.zeros(0), np.zeros(0, np.int64))
+
+    def after(self, foreseen: Rows, forces: Floats, rows: Rows, least: float) -> _AlternatingRows:
+        """After a step.
+
+        foreseen: the rows of the step and these, as it foresaw them. forces: that it found. rows: what there is now.
+        least: violation by which a row must be less than foreseen to be gone.
+        """
+        count = len(foreseen) - len(self.rows)
+        which = (forces > 0) & foreseen.is_contact
+        rotated = np.einsum("mj,mj->m", foreseen.directions[:count], rows.directions[:count]) < SAME_DIRECTION
+        which[:count] &= rotated | (foreseen.violation[:count] > rows.violation[:count] + least)
+        origin = np.concatenate([np.arange(count), self.origin])
+        return _AlternatingRows(foreseen.only(which), forces[which], origin[which])
+
+    def joined(self, forces: Floats, count: int) -> Floats:
+        """(count,) the forces of the present rows, with those of their earlier states, which come last."""
+        out = forces[:count].copy()
+        np.add.at(out, self.origin, forces[count:])
+        return out
 
 
 def _unobstructed(
