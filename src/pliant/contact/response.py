@@ -48,6 +48,8 @@ SAME_DIRECTION = 0.99
 """Cosine of the angle above which a row's direction is that of the step before."""
 BALANCED = 0.1
 """Share of forces that may be out of balance where steps stay long."""
+MAX_SHORT_STEPS = 20
+"""Short steps one after the other, by damping alone, after which the forces will not come into balance."""
 
 
 @dataclass
@@ -181,12 +183,13 @@ def settle(
     """The same for a body whose points give way each by itself, exactly by L: only the rows change from step to step.
 
     watched: what rows there are. forces: about those of the first rows. It ends when a damped step is shorter than
-    `compliance.settled`, and has converged if the whole step is, too, or forces then are in balance.
+    `compliance.settled`, and the whole step is, too, or forces are in balance.
     """
     watched.refresh(x)
     rows, gradient, last, damping = watched.rows(x), np.empty_like(x), np.inf, 1.0
     forces = padded(forces, len(rows)) if forces is not None and len(forces) <= len(rows) else None
     alternating = none = _AlternatingRows.none()
+    stiffness, short = 1 / compliance.softness, 0
     for iteration in range(iterations):
         for k in range(MAX_MEETINGS + 1):
             guess = None if forces is None else np.concatenate([padded(forces, len(rows)), alternating.forces])
@@ -204,8 +207,17 @@ def settle(
                 break
             forces, rows = move.forces[: len(rows)], watched.rows(x)
         last, damping, x, before = far, slower, x + share * length * step, rows
-        ends = share == 1 and min(length, 1.0) * far < compliance.settled
-        if ends or share < LEAST_FREE_SHARE or thread_time() > deadline or iteration + 1 == iterations:
+        short = short + 1 if share == 1 and length * far < compliance.settled else 0
+        left = (1 - share * length) * (stiffness @ np.linalg.norm(step, axis=1))
+        balanced = far < compliance.settled or left <= BALANCED * (stiffness @ np.linalg.norm(x - body.free, axis=1))
+        ends = bool(short and balanced)
+        if (
+            ends
+            or short == MAX_SHORT_STEPS
+            or share < LEAST_FREE_SHARE
+            or thread_time() > deadline
+            or iteration + 1 == iterations
+        ):
             break
         if watched.refresh(x):
             push, rows = move.rows.pushed(move.forces, len(x)), watched.rows(x)
@@ -218,12 +230,9 @@ def settle(
     body.energy(x, gradient)
     residual = body.largest_force(gradient - move.rows.spread(move.forces, len(x)))
     residual /= max(body.largest_force(gradient), 1e-300)
-    stiffness, left = 1 / compliance.softness, 1 - share * length
-    unbalanced = left * (stiffness @ np.linalg.norm(step, axis=1))
-    balanced = unbalanced <= BALANCED * (stiffness @ np.linalg.norm(x - body.free, axis=1))
-    converged = ends and move.exact and (far < compliance.settled or bool(balanced))
     forces = alternating.joined(move.forces, len(before))
-    return ContactMinimum(x, InverseHessian(), bounded(before, forces), forces, iteration + 1, residual, converged)
+    exact = ends and move.exact
+    return ContactMinimum(x, InverseHessian(), bounded(before, forces), forces, iteration + 1, residual, exact)
 
 
 @dataclass(frozen=True, eq=False)
