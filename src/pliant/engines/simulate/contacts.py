@@ -39,7 +39,7 @@ from pliant.core.skeleton import Motion
 from pliant.core.topology import Floats, Ints
 from pliant.engines.simulate.nodes import SUPPORT_FACTOR
 from pliant.native import kernels
-from pliant.numerics.linalg import one_blas_thread
+from pliant.numerics.linalg import dot, one_blas_thread
 
 if TYPE_CHECKING:
     from pliant.engines.simulate.body import ElasticBody
@@ -262,7 +262,7 @@ class HeldLayer:
     def energy(self, x: Floats, gradient: Floats) -> float:
         """Of the springs."""
         gradient[:] = self.stiffness[:, None] * (x - self.free)
-        return 0.5 * float(np.vdot(gradient, x - self.free))
+        return 0.5 * dot(gradient, x - self.free)
 
     def solve(self, forces: Floats) -> Floats:
         """The motion by forces."""
@@ -346,7 +346,8 @@ class StageContact:
     def settled(self, x: Floats) -> StepContact:
         """The end of the stage, with nodes (n, 3)."""
         collisions = self._collisions
-        result = self._frame.settled(collisions.layer_on(x), iterations=CONTACT_ITERATIONS)
+        with one_blas_thread():
+            result = self._frame.settled(collisions.layer_on(x), iterations=CONTACT_ITERATIONS)
         state = collisions.solver.state
         assert state is not None
         energy = 0.5 * float(self._layer @ np.square(state.x - collisions.points(x)).sum(axis=1))
