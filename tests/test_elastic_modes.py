@@ -13,7 +13,7 @@ from pliant import ElasticBody, Material, Mesh, Motion, Skeleton, gallery
 from pliant.core import rotations
 from pliant.core.errors import InputError
 from pliant.engines.simulate import ReducedBody, modes
-from pliant.engines.simulate.modes import eigenmodes
+from pliant.engines.simulate.modes import eigenmodes, limited_shapes
 from test_elastic_integration import LENGTH, box, still, swaying
 
 
@@ -90,6 +90,19 @@ def test_limited_shapes_follow_a_bar_that_limits_stop(bar, monkeypatch):
     monkeypatch.setattr(modes, "LIMITED_SHARE", 0.0)
     vibrating = far(ReducedBody(soft, 24).simulate(motion, gravity=0.5), whole)
     assert near < 0.7 * vibrating
+
+
+@pytest.mark.parametrize("softness", [1.0, 50.0])
+def test_what_bends_a_small_part_alone_has_a_limited_shape_too(bar, softness):
+    """As an antenna does: loads that hardly strain the whole are solved for, too."""
+    soft = bar.with_material(Material(young=1e6, poisson=0.3))
+    omega, shapes = eigenmodes(soft, 4)
+    x = soft.nodes.points[: len(shapes)]
+    tip = x[np.argmax(np.linalg.norm(shapes[:, :, 0], axis=1))]
+    local = shapes * np.exp(-np.square((x - tip) / (0.1 * LENGTH)).sum(axis=1))[:, None, None]
+    limited = limited_shapes(soft, omega / softness, local, 6)
+    assert limited.shape[2]
+    assert np.isfinite(limited).all()
 
 
 def test_steps_are_of_second_order(few):

@@ -31,7 +31,7 @@ MODE_ITERATIONS, MODE_ACCURACY = 12, 1e-3
 """Of the eigenvalue solve."""
 LIMITED_SHARE, LIMITED_MODES, LIMITED_SLOPES, LIMITED_ACCURACY = 0.4, 8, (0.7, 1.5), 1e-2
 """Share of limited shapes, along how many of the lowest modes loads are, what gradients of the motion, rotation
-included, they would cause without limits in the steepest points, and what strains may lack."""
+included, they would cause without limits in the steepest points, and what strains may lack, over those of the mode."""
 STEEPEST = 0.02
 """Share of those points."""
 SURE = 3.0
@@ -115,15 +115,17 @@ def limited_shapes(body: ElasticBody, omega: Floats, shapes: Floats, count: int)
     free, frames, fibres = len(shapes), body.frames_of(body.skeleton.rest_pose()), body.fibres(())
     start, posed = body.carried(frames, 0), body.posed(frames, 0)
     pull = partial(fibres.contraction, 0.0, frames.joints[0], posed.R)
-    limits, how = body.limits(SimulateOptions.stretch_limit), StaticOptions(LIMITED_ACCURACY, ITERATIONS)
+    limits, root = body.limits(SimulateOptions.stretch_limit), np.sqrt(body.operator.stiffest)
     D = [body.operator.inner.functions.derivative(axis)[:, :free] for axis in range(3)]
     mass = np.repeat(np.sqrt(np.maximum(body.mass[:free, None], 0)), 3, axis=1)
     found = []
     for k in range(min(LIMITED_MODES, len(omega))):
         slopes = np.sqrt(sum(np.square(part @ shapes[:, :, k]).sum(axis=1) for part in D))
-        most = np.quantile(slopes, 1 - STEEPEST)
+        most = max(float(np.quantile(slopes, 1 - STEEPEST)), STEEPEST * float(slopes.max()))
         for slope in (sign * slope for slope in LIMITED_SLOPES for sign in (1, -1)):
             load = slope / most * omega[k] ** 2 * body.mass[:free, None] * shapes[:, :, k]
+            strain = abs(slope) / most * float(omega[k] / root)  # root mean square: little, of an antenna alone
+            how = StaticOptions(LIMITED_ACCURACY * strain, ITERATIONS)
             bent = balanced(posed, start, load, pull, body.leash, body.static, limits, how).x
             found.append((mass * (bent - start)[:free]).ravel())
     flat = np.stack(found, axis=1)
