@@ -140,9 +140,9 @@ def test_errors_fall_with_the_degree_as_reach_does(basis: Basis, monkeypatch: py
         found = Expansion.of(ball, basis)
         assert len(found.radii) == 1
         centre = bent.mean(axis=0)
-        terms = next(found.terms(found.rows.states((bent - centre)[None]), centre[None]))
+        terms = next(found.terms(found.rows.states((bent - centre)[None])))
         x, J = np.zeros((400, 3)), np.zeros((400, 3, 3))
-        found.fill(terms, x)
+        found.fill(terms, centre, x)
         found.fill_jacobians(terms, J)
         wanted, slopes = exact(ball, basis, bent)
         errors.append((np.abs(x - wanted).max(), np.abs(J - slopes).max()))

@@ -371,9 +371,10 @@ inline void rotate(const Matrices<V> &Q, V (*colours)[DEGREE * (DEGREE + 2)]) {
 
 // Groups of lanes `begin` to `end` of splats (groups, columns, lanes): a quaternion, deviations along the axes over the
 // largest, its logarithm, coefficients of the colours; with Jacobians (n, 9), as attributes (columns - 1, n): quaternion,
-// logarithms of deviations, coefficients.
+// logarithms of deviations, coefficients. Gives whether all Jacobians are finite.
 template <class V, int DEGREE>
-void deform_degree(In<Real<V>, 3> splats, In<double, 2> J, Out<Real<V>, 2> out, int64_t begin, int64_t end) {
+bool deform_degree(In<Real<V>, 3> splats, In<double, 2> J, Out<Real<V>, 2> out, int64_t begin, int64_t end) {
+    bool finite = true;
     constexpr int WIDTH = LANES<V>, COLOURS = DEGREE * (DEGREE + 2);
     for (int64_t group = begin; group < end; ++group) {
         const int64_t first = group * WIDTH, count = std::min<int64_t>(WIDTH, J.shape[0] - first);
@@ -384,9 +385,10 @@ void deform_degree(In<Real<V>, 3> splats, In<double, 2> J, Out<Real<V>, 2> out, 
         for (int k = 0; k < WIDTH; ++k) {
             const double *one = &J(first + std::min<int64_t>(k, count - 1), 0);
             double most = 0;
-            for (int e = 0; e < 9; ++e) most = std::max(most, std::abs(one[e]));
+            for (int e = 0; e < 9; ++e) most = std::max(most, std::abs(one[e])), finite &= std::abs(one[e]) < INF;
             scales[k] = most > SMALLEST ? most : SMALLEST;
-            for (int e = 0; e < 9; ++e) (&jacobian[0][0])[e][k] = Real<V>(one[e] / scales[k]);
+            const double over = 1 / scales[k];
+            for (int e = 0; e < 9; ++e) (&jacobian[0][0])[e][k] = Real<V>(one[e] * over);
         }
         const Followed<V> found = follow(jacobian, given, given + AXES);
         for (int e = 0; e < 3; ++e)
@@ -401,15 +403,16 @@ void deform_degree(In<Real<V>, 3> splats, In<double, 2> J, Out<Real<V>, 2> out, 
         for (int e = 0; e < 7; ++e) std::memcpy(&out(e, first), columns + e, bytes);
         for (int e = 0; e < 3 * COLOURS; ++e) std::memcpy(&out(7 + e, first), given + SIZES + e, bytes);
     }
+    return finite;
 }
 
 template <class V>
-void deform(In<Real<V>, 3> splats, In<double, 2> J, Out<Real<V>, 2> out, int64_t begin, int64_t end) {
+bool deform(In<Real<V>, 3> splats, In<double, 2> J, Out<Real<V>, 2> out, int64_t begin, int64_t end) {
     const int64_t columns = splats.shape[1] - SIZES;
     const auto degree = columns > 24 ? deform_degree<V, 3> : columns > 9 ? deform_degree<V, 2>
                                                          : columns > 0   ? deform_degree<V, 1>
                                                                          : deform_degree<V, 0>;
-    degree(splats, J, out, begin, end);
+    return degree(splats, J, out, begin, end);
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ from pliant.core.normals import cofactors, unit
 from pliant.core.shapes import Layer, Mesh, PointCloud, Shape
 from pliant.core.topology import Floats
 from pliant.core.validation import SINGLE_MAXIMUM
-from pliant.core.values import locked
+from pliant.core.values import Buffers, locked
 from pliant.native import in_threads, kernels
 
 ROTATION_ATTRIBUTES = ("rot_0", "rot_1", "rot_2", "rot_3")
@@ -85,6 +85,7 @@ class Splats:
         single = all(cloud.attributes[name].dtype == np.float32 for name in self._names)
         self._deform = kernels.splats_deform_single if single else kernels.splats_deform_double
         self._type = np.float32 if single else np.float64
+        self._buffers = Buffers()
         largest = log_s.max(axis=1)
         thickness = np.exp(np.maximum(log_s - largest[:, None], LEAST_LOG_THICKNESS))
         columns = [
@@ -107,17 +108,17 @@ class Splats:
         cloud, n = self.cloud, len(self.cloud.points)
         if points.shape != (n, 3) or J.shape != (n, 3, 3):
             raise InputError(f"points have shape {points.shape}, Jacobians {J.shape}; expected ({n}, 3), ({n}, 3, 3)")
-        if not np.isfinite(J.sum()):  # quicker than to look at each
-            finite = np.isfinite(J).all(axis=(1, 2))
-            if not finite.all():
-                raise InputError(f"the Jacobian of splat {int(np.argmin(finite))} is not finite")
-        flat, rows = np.ascontiguousarray(J).reshape(-1, 9), np.empty((len(self._names), len(points)), self._type)
-        in_threads(lambda a, b: self._deform(self._groups, flat, rows, a, b), len(self._groups), GROUPS_PER_THREAD)
+        rows = self._buffers.empty((len(self._names), n), self._type)
+        given = self._groups, np.ascontiguousarray(J).reshape(-1, 9), rows
+        finite = in_threads(lambda a, b: self._deform(*given, a, b), len(self._groups), GROUPS_PER_THREAD)
+        if not all(finite):
+            k = int(np.argmin(np.isfinite(J).all(axis=(1, 2))))
+            raise InputError(f"the Jacobian of splat {k} is not finite")
         made: dict[str, NDArray[np.generic]] = dict(cloud.attributes)
         for name, row in zip(self._names, rows, strict=True):
             made[name] = locked(row.astype(made[name].dtype, copy=False))
         positions = points.astype(np.float32).astype(np.float64)  # as splat files hold them; viewers read nothing else
-        return replace(cloud.with_points(locked(positions)), attributes=made)
+        return replace(cloud, points=locked(positions), normals=None, attributes=made)
 
 
 def deformed_splats(cloud: PointCloud, points: Floats, J: Floats) -> PointCloud:

@@ -50,6 +50,7 @@ from pliant.engines.blend.options import BlendOptions, Model
 from pliant.engines.blend.reference import mean_extent
 from pliant.engines.blend.rest_vectors import Pieces, make_pieces, triangle_rotations
 from pliant.engines.blend.springs import NO_DIRECTIONS, Rest, SpringKind, Springs, distance_two, make_springs
+from pliant.numerics.conjugate_gradients import conjugate_gradients
 
 DIRECTION_STIFFNESS = 0.35
 """μ of the "turned" model: stiffness against a change of direction, relative to that against a change of length."""
@@ -386,13 +387,21 @@ def _fill(
     springs = make_springs(origin[None], groups, diagonal=diagonal)
     network = Network(springs, count, np.arange(count) < surface)
     i, j = springs.edges.T
+    rows = network.L[surface:]
+    across, within = rows[:, :surface], rows[:, surface:]
+
+    def placed(given: Floats, right: Floats) -> Floats:
+        """All values, from those of the surface and ``L x`` inside."""
+        right = right - across @ given
+        inside = conjugate_gradients(within, right)
+        if inside is None:
+            inside = network.solve(np.concatenate([np.zeros_like(given), right]))[surface:]
+        return np.concatenate([given, inside])
 
     def diffused(values: Floats) -> Floats:
-        field = np.concatenate([values, np.zeros((count - surface, values.shape[1]))])
-        return field + network.solve(-(network.L @ field))
+        return placed(values, np.zeros((len(added), values.shape[1])))
 
-    all_points, all_rotvecs = np.zeros((2, len(points), count, 3))
-    all_points[:, :surface] = points
+    all_points, all_rotvecs = np.empty((2, len(points), count, 3))
     for s in range(len(points)):
         all_rotvecs[s] = diffused(rotvecs[s])
         if s == reference:
@@ -409,7 +418,7 @@ def _fill(
         vectors = kernels.rotated_edges(origin[i] - origin[j], rotated_by, springs.edges)
         vectors *= np.exp(0.5 * (growth[i] + growth[j]))[:, None]
         right = kernels.divergence(vectors, springs.stiffness, springs.edges, network.fans)
-        all_points[s] += network.solve(right - network.L @ all_points[s])
+        all_points[s] = placed(points[s], right[surface:])
     return all_points, all_rotvecs
 
 

@@ -85,17 +85,16 @@ class Expansion(Value):
         """Numbers of the points without a cell."""
         return np.setdiff1d(np.arange(self.count), self.numbers, assume_unique=True)
 
-    def terms(self, states: NDArray[np.float32], centres: Floats) -> Iterator[Floats]:
-        """(k, (L + 1)², 3) a_k for each of several states (frames, c + f, 3) about centres (frames, 3)."""
+    def terms(self, states: NDArray[np.float32]) -> Iterator[Floats]:
+        """(k, (L + 1)², 3) a_k for each of several states (frames, c + f, 3), about their centres."""
         found = np.empty((len(states), self.rows.count, 3, (DEGREE + 1) ** 2))
-        self.rows.interpolate(states, np.zeros_like(centres), found)
-        for frame, centre in zip(found, centres, strict=True):
-            frame[:, :, 0] += centre
+        self.rows.interpolate(states, np.zeros((len(states), 3)), found)
+        for frame in found:
             yield np.swapaxes(frame, 1, 2)
 
-    def fill(self, terms: Floats, out: Floats) -> None:
-        """Write the points (n, 3) that have a cell."""
-        self._sum(terms, out)
+    def fill(self, terms: Floats, centre: Floats, out: Floats) -> None:
+        """Write the points (n, 3) that have a cell; centre: (3,) of the state."""
+        self._sum(np.concatenate([terms[:, :1] + centre, terms[:, 1:]], axis=1), out)
 
     def fill_jacobians(self, terms: Floats, out: Floats) -> None:
         """Write the Jacobians (n, 3, 3) of the points that have a cell."""

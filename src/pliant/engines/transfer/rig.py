@@ -302,10 +302,10 @@ class CageRig(Displayed):
 
     def _shape(self, cage_points: Floats) -> Shape:
         """The target in a deformed cage; a cloud's normals and splats are transformed by the Jacobians."""
-        points, target = self.deform(cage_points), self.target
+        target = self.target
         if isinstance(target, PointCloud) and (target.normals is not None or is_splats(target)):
-            return self.deformer.deformed(points, self.jacobians(cage_points))
-        return target.with_points(points)
+            return self.deformer.deformed(*self._target_points.frame(self._cage_points(cage_points)))
+        return target.with_points(self.deform(cage_points))
 
     def _minimised(
         self,

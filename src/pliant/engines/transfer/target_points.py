@@ -6,13 +6,14 @@ together for their distance from the cage share an expansion instead (`Expansion
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pliant.core.topology import Floats, Ints
-from pliant.core.values import locked
+from pliant.core.values import Buffers, locked
 from pliant.engines.transfer.bound import Bound
 from pliant.engines.transfer.energies import Basis
 from pliant.engines.transfer.expansion import MANY_POINTS, Expansion
@@ -42,6 +43,7 @@ class TargetPoints:
         own = points if self.expansion is None else points[self.single]
         self.coordinates = Bound.of(own, basis, outside=outside, what=POINTS_NAME)
         self.kept_gradients: dict[int, Bound] = {}
+        self._buffers = Buffers(), Buffers()
 
     def __len__(self) -> int:
         return len(self.points)
@@ -53,33 +55,63 @@ class TargetPoints:
         """(n, 3) in each of the deformed cages (frames, c, 3)."""
         for start in range(0, len(cages), FRAME_BATCH):
             some = cages[start : start + FRAME_BATCH]
-            centres, single = some.mean(axis=1), np.empty((len(some), self.coordinates.count, 3, 1))
-            states = self.coordinates.states(some - centres[:, None])
-            self.coordinates.interpolate(states, centres, single)
-            if self.expansion is None:
-                yield from single[..., 0]
-                continue
-            for frame, terms in zip(single[..., 0], self.expansion.terms(states, centres), strict=True):
-                out = np.empty((len(self), 3))
-                out[self.single] = frame
-                self.expansion.fill(terms, out)
-                yield out
+            centres, states = self._states(some)
+            single, all_terms = self._single(states, centres), self._terms(states)
+            for frame, centre, terms in zip(single, centres, all_terms, strict=True):
+                yield self._placed(frame, centre, terms, np.empty((len(self), 3)))
 
     def jacobians(self, cages: Floats, chosen: Ints | None = None) -> Floats:
         """(frames, n, 3, 3) ∂p'/∂p in deformed cages (frames, c, 3); of chosen points from rows of their own."""
-        states = self.coordinates.states(cages - cages.mean(axis=1, keepdims=True))
-        nowhere, numbers = np.zeros((len(states), 3)), self.single if chosen is None else chosen
+        _, states = self._states(cages)
         out = np.empty((len(states), len(self) if chosen is None else len(chosen), 3, 3))
-        for start in range(0, len(numbers), GRADIENT_CHUNK):
-            some = numbers[start : start + GRADIENT_CHUNK]
-            gradients = self._gradients(start, some) if chosen is None else self._gradients_at(some)
-            made = np.empty((len(states), gradients.count, 3, 3))
-            gradients.interpolate(states, nowhere, made)
-            out[:, some if chosen is None else slice(start, start + GRADIENT_CHUNK)] = made
-        if chosen is None and self.expansion is not None:
-            for frame, terms in zip(out, self.expansion.terms(states, nowhere), strict=True):
-                self.expansion.fill_jacobians(terms, frame)
+        if chosen is None:
+            self._fill_jacobians(states, self._terms(states), out)
+            return out
+        for start in range(0, len(chosen), GRADIENT_CHUNK):
+            some = slice(start, start + GRADIENT_CHUNK)
+            out[:, some] = _slopes(self._gradients_at(chosen[some]), states)
         return out
+
+    def frame(self, cage: Floats) -> tuple[Floats, Floats]:
+        """(n, 3) and (n, 3, 3) both in a deformed cage (c, 3): what they share is computed once."""
+        centres, states = self._states(cage[None])
+        (terms,), n = self._terms(states), len(self)
+        points = self._placed(self._single(states, centres)[0], centres[0], terms, self._buffers[0].empty((n, 3)))
+        J = self._buffers[1].empty((1, n, 3, 3))
+        self._fill_jacobians(states, [terms], J)
+        return points, J[0]
+
+    def _states(self, cages: Floats) -> tuple[Floats, NDArray[np.float32]]:
+        """(frames, 3) centres of cages (frames, c, 3), and (frames, c + f, 3) their states about these."""
+        centres = cages.mean(axis=1)
+        return centres, self.coordinates.states(cages - centres[:, None])
+
+    def _single(self, states: NDArray[np.float32], centres: Floats) -> Floats:
+        """(frames, k, 3) the points without an expansion."""
+        out = np.empty((len(states), self.coordinates.count, 3, 1))
+        self.coordinates.interpolate(states, centres, out)
+        return out[..., 0]
+
+    def _terms(self, states: NDArray[np.float32]) -> Iterable[Floats | None]:
+        """Of the expansions, for each state, if there are any."""
+        return [None] * len(states) if self.expansion is None else self.expansion.terms(states)
+
+    def _placed(self, single: Floats, centre: Floats, terms: Floats | None, out: Floats) -> Floats:
+        """(n, 3) all points, from those without an expansion (k, 3) and the terms of the others."""
+        if self.expansion is None or terms is None:
+            return single
+        out[self.single] = single
+        self.expansion.fill(terms, centre, out)
+        return out
+
+    def _fill_jacobians(self, states: NDArray[np.float32], all_terms: Iterable[Floats | None], out: Floats) -> None:
+        """Write the Jacobians (frames, n, 3, 3)."""
+        for start in range(0, len(self.single), GRADIENT_CHUNK):
+            some = self.single[start : start + GRADIENT_CHUNK]
+            out[:, some] = _slopes(self._gradients(start, some), states)
+        for frame, terms in zip(out, all_terms, strict=True):
+            if self.expansion is not None and terms is not None:
+                self.expansion.fill_jacobians(terms, frame)
 
     def _gradients(self, start: int, numbers: Ints) -> Bound:
         """Of the points without an expansion from `start` on; kept for the next frame, while there is memory for it."""
@@ -92,3 +124,10 @@ class TargetPoints:
 
     def _gradients_at(self, numbers: Ints) -> Bound:
         return Bound.gradients(self.points[numbers], self.basis, allow=self.allow)
+
+
+def _slopes(gradients: Bound, states: NDArray[np.float32]) -> Floats:
+    """(frames, k, 3, 3) Jacobians of k points in each of several states (frames, c + f, 3)."""
+    out = np.empty((len(states), gradients.count, 3, 3))
+    gradients.interpolate(states, np.zeros((len(states), 3)), out)
+    return out
