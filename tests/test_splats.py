@@ -104,7 +104,7 @@ def test_single_precision_follows_double_where_splats_are_thin_or_space_is_crush
     J = rng.normal(size=(48, 3, 3))
     J[::3, 2] *= 1e-5
     J[1::6] = np.diag([1.0, -1.0, 1.0])
-    moved = [Splats(one).deformed(cloud.points, J) for one in (single, double)]
+    moved = [deformed_splats(one, cloud.points, J) for one in (single, double)]
     sigma, exact = (covariances(one) for one in moved)
     size = np.abs(exact).max(axis=(1, 2), keepdims=True)
     np.testing.assert_allclose(sigma / size, exact / size, atol=2e-5)

@@ -72,6 +72,8 @@ class Buffers:
             memory = None
         if memory is None or len(memory) != size:
             memory = mmap.mmap(-1, size, **_PRIVATE)
+            if hasattr(mmap, "MADV_HUGEPAGE"):
+                memory.madvise(mmap.MADV_HUGEPAGE)
         array: NDArray[Any] = np.ndarray(shape, dtype, buffer=memory)
         # A view's base is this array and not the memory, which is no array: when it is gone, so are they.
         weakref.finalize(array, self._keep, memory).atexit = False

@@ -35,10 +35,10 @@ static inline void solid_harmonics(Lanes u, Lanes v, Lanes w, Lanes *B) {
         }
 }
 
-// Σ_k terms(c, k) B_k(u), with terms (cells, (L + 1)², COLUMNS), into rows (numbers) of (n, d).
+// Σ_k terms(c, k) B_k(u), with terms (cells, (L + 1)², COLUMNS), into rows (numbers less that of the first) of (n, d).
 template <int L, int COLUMNS>
 static void sum(In<int32_t, 1> numbers, In<int32_t, 1> cell, In<float, 2> offsets, In<double, 3> terms,
-                Out<double, 2> out, int64_t begin, int64_t end) {
+                Out<double, 2> out, int64_t number, int64_t begin, int64_t end) {
     constexpr int COUNT = (L + 1) * (L + 1);
     for (int64_t first = begin; first < end; first += WIDTH) {
         const int some = int(std::min<int64_t>(WIDTH, end - first));
@@ -52,15 +52,15 @@ static void sum(In<int32_t, 1> numbers, In<int32_t, 1> cell, In<float, 2> offset
 #pragma GCC unroll 25
             for (int k = 0; k < COUNT; ++k)
                 for (int d = 0; d < COLUMNS; ++d) total[d] += term[k * COLUMNS + d] * B[k][lane];
-            std::memcpy(&out(numbers(first + lane), 0), total, (COLUMNS / 4 * 3) * sizeof(double));  // d is 3 or 9
+            std::memcpy(&out(numbers(first + lane) - number, 0), total, (COLUMNS / 4 * 3) * sizeof(double));  // d is 3 or 9
         }
     }
 }
 
 // Points (n, 3) of terms (cells, (L + 1)², 4), or Jacobians (n, 9) of terms (cells, L², 12).
 static void expand(In<int32_t, 1> numbers, In<int32_t, 1> cell, In<float, 2> offsets, In<double, 3> terms,
-                   Out<double, 2> out, int64_t begin, int64_t end) {
-    if (terms.shape[2] == 4) sum<DEGREE, 4>(numbers, cell, offsets, terms, out, begin, end);
-    else sum<DEGREE - 1, 12>(numbers, cell, offsets, terms, out, begin, end);
+                   Out<double, 2> out, int64_t number, int64_t begin, int64_t end) {
+    if (terms.shape[2] == 4) sum<DEGREE, 4>(numbers, cell, offsets, terms, out, number, begin, end);
+    else sum<DEGREE - 1, 12>(numbers, cell, offsets, terms, out, number, begin, end);
 }
 EXPORT(cage_expand, expand)

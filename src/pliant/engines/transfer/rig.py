@@ -37,7 +37,7 @@ from pliant.engines.transfer.rigidity import RigidPoints
 from pliant.engines.transfer.solver import Minimum, Step, minimise
 from pliant.engines.transfer.target_points import TargetPoints
 from pliant.engines.transfer.terms import Terms, control_rows, hessian_norm
-from pliant.geometry.splats import ShapeDeformer, is_splats
+from pliant.geometry.splats import FillJacobians, ShapeDeformer, is_splats
 
 PROBES = 300
 """Points of the target whose motion the convergence test measures."""
@@ -275,6 +275,15 @@ class CageRig(Displayed):
             check_indices(chosen, len(self.target.points), "points")
         out = self._target_points.jacobians(several, chosen)
         return out if cages.ndim == 3 else out[0]
+
+    def jacobian_blocks(self, cages: ArrayLike) -> Iterator[FillJacobians]:
+        """As `jacobians` in several cages (frames, cage vertices, 3), for who does not need those of all points at once.
+
+        For each cage a function ``fill(out, begin)``, which writes them from point `begin`, a multiple of
+        `JACOBIAN_BLOCK`, on: as many as `out` (k, 3, 3) has room for, up to the end of a block.
+        """
+        frames = as_array(cages, "cages", np.float64)
+        return self._target_points.jacobian_blocks(np.stack([self._cage_points(cage) for cage in frames]))
 
     @cached_property
     def deformer(self) -> ShapeDeformer:

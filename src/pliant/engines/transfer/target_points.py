@@ -6,7 +6,7 @@ together for their distance from the cage share an expansion instead (`Expansion
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from pliant.engines.transfer.energies import Basis
 from pliant.engines.transfer.expansion import MANY_POINTS, Expansion
 from pliant.engines.transfer.green import not_inside, outside_error
 from pliant.engines.transfer.options import Outside
+from pliant.geometry.splats import FillJacobians, all_jacobians
 
 GRADIENT_CHUNK = 1024
 """Points whose coordinates' gradients are computed at a time."""
@@ -43,7 +44,7 @@ class TargetPoints:
         own = points if self.expansion is None else points[self.single]
         self.coordinates = Bound.of(own, basis, outside=outside, what=POINTS_NAME)
         self.kept_gradients: dict[int, Bound] = {}
-        self._buffers = Buffers(), Buffers()
+        self._buffers = Buffers()
 
     def __len__(self) -> int:
         return len(self.points)
@@ -62,24 +63,25 @@ class TargetPoints:
 
     def jacobians(self, cages: Floats, chosen: Ints | None = None) -> Floats:
         """(frames, n, 3, 3) ∂p'/∂p in deformed cages (frames, c, 3); of chosen points from rows of their own."""
-        _, states = self._states(cages)
-        out = np.empty((len(states), len(self) if chosen is None else len(chosen), 3, 3))
-        if chosen is None:
-            self._fill_jacobians(states, self._terms(states), out)
-            return out
-        for start in range(0, len(chosen), GRADIENT_CHUNK):
-            some = slice(start, start + GRADIENT_CHUNK)
-            out[:, some] = _slopes(self._gradients_at(chosen[some]), states)
+        if chosen is not None:
+            return self._own_jacobians(self._states(cages)[1], chosen, self._gradients_at)
+        out = np.empty((len(cages), len(self), 3, 3))
+        for frame, fill in zip(out, self.jacobian_blocks(cages), strict=True):
+            all_jacobians(fill, frame)
         return out
 
-    def frame(self, cage: Floats) -> tuple[Floats, Floats]:
-        """(n, 3) and (n, 3, 3) both in a deformed cage (c, 3): what they share is computed once."""
+    def jacobian_blocks(self, cages: Floats) -> Iterator[FillJacobians]:
+        """The Jacobians in each of the deformed cages (frames, c, 3), a block of points at a time."""
+        _, states = self._states(cages)
+        return self._jacobian_blocks(states, self._terms(states))
+
+    def frame(self, cage: Floats) -> tuple[Floats, FillJacobians]:
+        """(n, 3) in a deformed cage (c, 3), and the Jacobians: what they share is computed once."""
         centres, states = self._states(cage[None])
-        (terms,), n = self._terms(states), len(self)
-        points = self._placed(self._single(states, centres)[0], centres[0], terms, self._buffers[0].empty((n, 3)))
-        J = self._buffers[1].empty((1, n, 3, 3))
-        self._fill_jacobians(states, [terms], J)
-        return points, J[0]
+        (terms,) = self._terms(states)
+        (fill,) = self._jacobian_blocks(states, [terms])
+        points = self._buffers.empty((len(self), 3))
+        return self._placed(self._single(states, centres)[0], centres[0], terms, points), fill
 
     def _states(self, cages: Floats) -> tuple[Floats, NDArray[np.float32]]:
         """(frames, 3) centres of cages (frames, c, 3), and (frames, c + f, 3) their states about these."""
@@ -104,17 +106,40 @@ class TargetPoints:
         self.expansion.fill(terms, centre, out)
         return out
 
-    def _fill_jacobians(self, states: NDArray[np.float32], all_terms: Iterable[Floats | None], out: Floats) -> None:
-        """Write the Jacobians (frames, n, 3, 3)."""
-        for start in range(0, len(self.single), GRADIENT_CHUNK):
-            some = self.single[start : start + GRADIENT_CHUNK]
-            out[:, some] = _slopes(self._gradients(start, some), states)
-        for frame, terms in zip(out, all_terms, strict=True):
-            if self.expansion is not None and terms is not None:
-                self.expansion.fill_jacobians(terms, frame)
+    def _jacobian_blocks(
+        self, states: NDArray[np.float32], all_terms: Iterable[Floats | None]
+    ) -> Iterator[FillJacobians]:
+        single = self._own_jacobians(states, self.single, self._gradients)
+        for own, terms in zip(single, all_terms, strict=True):
+            yield self._fill_jacobians(own, terms)
 
-    def _gradients(self, start: int, numbers: Ints) -> Bound:
-        """Of the points without an expansion from `start` on; kept for the next frame, while there is memory for it."""
+    def _fill_jacobians(self, own: Floats, terms: Floats | None) -> FillJacobians:
+        """From Jacobians (k, 3, 3) of the points without an expansion, and the terms of the others."""
+        slopes = None if self.expansion is None or terms is None else self.expansion.slopes(terms)
+
+        def fill(out: Floats, begin: int) -> None:
+            first, last = np.searchsorted(self.single, (begin, begin + len(out)))
+            out[self.single[first:last] - begin] = own[first:last]
+            if self.expansion is not None and slopes is not None:
+                self.expansion.fill_jacobians(slopes, out, begin)
+
+        return fill
+
+    def _own_jacobians(
+        self, states: NDArray[np.float32], numbers: Ints, gradients: Callable[[Ints], Bound]
+    ) -> Floats:
+        """(frames, k, 3, 3) of numbered points, from the gradients of their own rows."""
+        out = np.empty((len(states), len(numbers), 3, 3))
+        for start in range(0, len(numbers), GRADIENT_CHUNK):
+            some = numbers[start : start + GRADIENT_CHUNK]
+            made = np.empty((len(states), len(some), 3, 3))
+            gradients(some).interpolate(states, np.zeros((len(states), 3)), made)
+            out[:, start : start + GRADIENT_CHUNK] = made
+        return out
+
+    def _gradients(self, numbers: Ints) -> Bound:
+        """Of a chunk of the points without an expansion; kept for the next frame, while there is memory for it."""
+        start = int(numbers[0])
         if start not in self.kept_gradients:
             found = self._gradients_at(numbers)
             if sum(kept.blocks.nbytes for kept in self.kept_gradients.values()) > MOST_GRADIENT_BYTES:
@@ -124,10 +149,3 @@ class TargetPoints:
 
     def _gradients_at(self, numbers: Ints) -> Bound:
         return Bound.gradients(self.points[numbers], self.basis, allow=self.allow)
-
-
-def _slopes(gradients: Bound, states: NDArray[np.float32]) -> Floats:
-    """(frames, k, 3, 3) Jacobians of k points in each of several states (frames, c + f, 3)."""
-    out = np.empty((len(states), gradients.count, 3, 3))
-    gradients.interpolate(states, np.zeros((len(states), 3)), out)
-    return out
