@@ -39,7 +39,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.sparse.csgraph import connected_components, dijkstra
 
 from pliant.core import rotations
 from pliant.core.topology import Floats, Ints, connected_parts, unique_pairs
@@ -483,6 +482,8 @@ def rotation_vectors(q: Floats, edges: Ints, fixed: NDArray[np.bool_]) -> Floats
     fixed vertices, one in the largest patch of vertices that hardly rotate. (The largest, since the tip of a tail that
     has come full circle hardly rotates either.)
     """
+    from scipy.sparse.csgraph import connected_components, dijkstra
+
     count = len(q)
     between = 2 * np.arccos(np.clip(np.abs(np.sum(q[edges[:, 0]] * q[edges[:, 1]], axis=1)), 0, 1))
     # Of paths that are equally long, as in a symmetric shape, rounding must not choose: numbers of the edges do.
@@ -504,6 +505,8 @@ def rotation_vectors(q: Floats, edges: Ints, fixed: NDArray[np.bool_]) -> Floats
 
 def _patches(graph: Any, chosen: NDArray[np.bool_]) -> Ints:
     """(n,) size of the connected component, among the chosen vertices of a graph, of each of them; 0 for the others."""
+    from scipy.sparse.csgraph import connected_components
+
     size = np.zeros(len(chosen), np.int64)
     where = np.flatnonzero(chosen)
     _, label = connected_components(graph[where][:, where], directed=False)
