@@ -277,7 +277,7 @@ class CageRig(Displayed):
         return out if cages.ndim == 3 else out[0]
 
     def jacobian_blocks(self, cages: ArrayLike) -> Iterator[FillJacobians]:
-        """As `jacobians` in several cages (frames, cage vertices, 3), for who does not need those of all points at once.
+        """As `jacobians` in several cages (frames, cage vertices, 3), but not of all points at once.
 
         For each cage a function ``fill(out, begin)``, which writes them from point `begin`, a multiple of
         `JACOBIAN_BLOCK`, on: as many as `out` (k, 3, 3) has room for, up to the end of a block.

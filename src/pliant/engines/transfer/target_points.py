@@ -125,9 +125,7 @@ class TargetPoints:
 
         return fill
 
-    def _own_jacobians(
-        self, states: NDArray[np.float32], numbers: Ints, gradients: Callable[[Ints], Bound]
-    ) -> Floats:
+    def _own_jacobians(self, states: NDArray[np.float32], numbers: Ints, gradients: Callable[[Ints], Bound]) -> Floats:
         """(frames, k, 3, 3) of numbered points, from the gradients of their own rows."""
         out = np.empty((len(states), len(numbers), 3, 3))
         for start in range(0, len(numbers), GRADIENT_CHUNK):
