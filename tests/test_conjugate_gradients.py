@@ -33,6 +33,6 @@ def test_each_right_hand_side_is_solved_as_by_a_factorisation() -> None:
 
 
 def test_what_is_not_solved_is_not_given(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_ITERATIONS", 5)
+    monkeypatch.setattr(module, "MOST_CG_ITERATIONS", 5)
     A = grid(12)
     assert conjugate_gradients(A, np.ones((12**3, 1))) is None

@@ -13,19 +13,19 @@ import numpy as np
 
 from pliant.core.topology import Floats
 
-REDUCTION = 1e-14
+RESIDUAL_REDUCTION = 1e-14
 """Of the residual in the norm of D⁻¹: rounding, about."""
-MOST_ITERATIONS = 1000
+MOST_CG_ITERATIONS = 1000
 
 
 def conjugate_gradients(A: Any, b: Floats) -> Floats | None:
-    """(n, k) the x with ``A x = b``, for A sparse and positive definite; None if `MOST_ITERATIONS` do not suffice."""
+    """(n, k) the x with ``A x = b``, for A sparse and positive definite; None if `MOST_CG_ITERATIONS` do not suffice."""
     over = 1 / A.diagonal()[:, None]
     x, r = np.zeros_like(b), b.copy()
     p = z = over * r
     rz = np.einsum("ij,ij->j", r, z)
-    small = REDUCTION**2 * rz
-    for _ in range(MOST_ITERATIONS):
+    small = RESIDUAL_REDUCTION**2 * rz
+    for _ in range(MOST_CG_ITERATIONS):
         if (rz <= small).all():
             return x
         Ap = A @ p
