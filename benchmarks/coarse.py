@@ -103,8 +103,8 @@ def main() -> None:
     parser.add_argument("--names", nargs="*", default=list(PAIRS))
     given = parser.parse_args()
     print(
-        "| shape | vertices | all: set-up | a shape | coarse or flipped: set-up | a shape | farthest | mean | at shapes |"
-        " peak |"
+        "| shape | vertices | all: set-up | a shape | coarse or flipped: set-up | a shape | farthest | mean "
+        "| at shapes | peak |"
     )
     print("| --- |" + " ---: |" * 9)
     for name in given.names:

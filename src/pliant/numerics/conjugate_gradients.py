@@ -19,7 +19,7 @@ MOST_CG_ITERATIONS = 1000
 
 
 def conjugate_gradients(A: Any, b: Floats) -> Floats | None:
-    """(n, k) the x with ``A x = b``, for A sparse and positive definite; None if `MOST_CG_ITERATIONS` do not suffice."""
+    """(n, k) the x with ``A x = b``, A sparse, positive definite; None if `MOST_CG_ITERATIONS` do not suffice."""
     over = 1 / A.diagonal()[:, None]
     x, r = np.zeros_like(b), b.copy()
     p = z = over * r
