@@ -48,6 +48,8 @@ NODES = 40
 """On a ball's surface."""
 DEPTH = 20
 """Halvings along each axis."""
+CELL_BLOCK = 1024
+"""Cells whose slopes are computed at once; of another number they would be rounded otherwise."""
 CELL_CHUNK = 4 * LANES
 """Cells whose nodes' coordinates are computed at once."""
 
@@ -107,9 +109,13 @@ class Expansion(Value):
 
     def slopes(self, terms: Floats) -> Floats:
         """(k, L², 12) those of the Jacobians, nine and three zeros."""
-        slopes = np.einsum("blk,clx->ckxb", solid_harmonic_slopes(), terms / self.radii[:, None, None], optimize=True)
-        padded = np.zeros((*slopes.shape[:2], 12))
-        padded[..., :9] = slopes.reshape(*slopes.shape[:2], 9)
+        padded, table = np.zeros((len(terms), DEGREE**2, 12)), solid_harmonic_slopes()
+
+        def work(a: int, b: int) -> None:
+            slopes = np.einsum("blk,clx->ckxb", table, terms[a:b] / self.radii[a:b, None, None], optimize=True)
+            padded[a:b, :, :9] = slopes.reshape(b - a, -1, 9)
+
+        in_blocks(work, len(terms), CELL_BLOCK)
         return padded
 
     def fill_jacobians(self, slopes: Floats, out: Floats, begin: int) -> None:

@@ -20,6 +20,7 @@ from pliant.engines.transfer.expansion import MANY_POINTS, Expansion
 from pliant.engines.transfer.green import not_inside, outside_error
 from pliant.engines.transfer.options import Outside
 from pliant.geometry.splats import FillJacobians, all_jacobians
+from pliant.native import in_blocks
 
 GRADIENT_CHUNK = 1024
 """Points whose coordinates' gradients are computed at a time."""
@@ -128,11 +129,13 @@ class TargetPoints:
     def _own_jacobians(self, states: NDArray[np.float32], numbers: Ints, gradients: Callable[[Ints], Bound]) -> Floats:
         """(frames, k, 3, 3) of numbered points, from the gradients of their own rows."""
         out = np.empty((len(states), len(numbers), 3, 3))
-        for start in range(0, len(numbers), GRADIENT_CHUNK):
-            some = numbers[start : start + GRADIENT_CHUNK]
-            made = np.empty((len(states), len(some), 3, 3))
-            gradients(some).interpolate(states, np.zeros((len(states), 3)), made)
-            out[:, start : start + GRADIENT_CHUNK] = made
+
+        def work(begin: int, end: int) -> None:
+            made = np.empty((len(states), end - begin, 3, 3))
+            gradients(numbers[begin:end]).interpolate(states, np.zeros((len(states), 3)), made)
+            out[:, begin:end] = made
+
+        in_blocks(work, len(numbers), GRADIENT_CHUNK)
         return out
 
     def _gradients(self, numbers: Ints) -> Bound:
@@ -140,7 +143,7 @@ class TargetPoints:
         start = int(numbers[0])
         if start not in self.kept_gradients:
             found = self._gradients_at(numbers)
-            if sum(kept.blocks.nbytes for kept in self.kept_gradients.values()) > MOST_GRADIENT_BYTES:
+            if sum(kept.blocks.nbytes for kept in list(self.kept_gradients.values())) > MOST_GRADIENT_BYTES:
                 return found
             self.kept_gradients[start] = found
         return self.kept_gradients[start]
