@@ -82,7 +82,7 @@ class TargetPoints:
         (terms,) = self._terms(states)
         (fill,) = self._jacobian_blocks(states, [terms])
         points = self._buffers.empty((len(self), 3))
-        return self._placed(self._single(states, centres)[0], centres[0], terms, points), fill
+        return locked(self._placed(self._single(states, centres)[0], centres[0], terms, points)), fill
 
     def _states(self, cages: Floats) -> tuple[Floats, NDArray[np.float32]]:
         """(frames, 3) centres of cages (frames, c, 3), and (frames, c + f, 3) their states about these."""
