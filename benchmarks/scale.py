@@ -24,7 +24,6 @@ import numpy as np
 
 import pliant
 from pliant import gallery, render
-from pliant.geometry.splats import Splats
 
 SIZES = (10_000, 30_000, 100_000, 300_000, 1_000_000)
 FRAMES = 3
@@ -58,12 +57,15 @@ def transfer(size: int) -> Steps:
     cage = pliant.build_cage(gallery.sphere(2000), faces=200)
     cages = np.stack([gallery.bend(cage.points, angle, length=2.0) for angle in (10, 20, 30, 40)])
     made: list[Any] = []
-    yield "transfer: coordinates, 200 faces", lambda: made.append(pliant.CageRig(points, cage, lattice=12))
-    yield "transfer: 4 frames of points", lambda: made.append(made[0].play(cages))
-    made.append(Splats(pliant.PointCloud(points, None, values)))
-    yield "transfer: gradients and 4 Jacobians", lambda: made.append(made[0].jacobians(cages))
-    yield "transfer: 4 Jacobians again", lambda: made.append(made[0].jacobians(cages))
-    yield "transfer: a frame of splats", lambda: made[2].deformed(made[1].points[0], made[3][0])
+    splats = pliant.PointCloud(points, None, values)
+    yield "transfer: coordinates, 200 faces", lambda: made.append(pliant.CageRig(splats, cage, lattice=12))
+    yield "transfer: splats read, gradients, first frame", lambda: made[0].shape(cages[0])
+    yield (
+        "transfer: 10 frames of splats, none kept",
+        lambda: [len(made[0].shape(cages[k % 4]).points) for k in range(10)],
+    )
+    yield "transfer: 4 frames of points", lambda: made[0].play(cages)
+    yield "transfer: 4 frames of Jacobians", lambda: made[0].jacobians(cages)
 
 
 def simulate(size: int) -> Steps:

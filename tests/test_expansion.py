@@ -92,14 +92,14 @@ def test_the_kernel_against_numpy_over_any_spans(points: np.ndarray, basis: Basi
     found, rng = Expansion.of(points, basis), np.random.default_rng(6)
     for degree, width, count in ((DEGREE, 4, 3), (DEGREE - 1, 12, 9)):
         terms, out = rng.normal(size=(len(found.radii), (degree + 1) ** 2, width)), np.zeros((len(points), count))
-        kernels.cage_expand(found.numbers, found.cell, found.offsets, terms, out, 0, len(found.cell))
+        kernels.cage_expand(found.numbers, found.cell, found.offsets, terms, out, 0, 0, len(found.cell))
         B = solid_harmonics(found.offsets.astype(float), degree)
         wanted = np.einsum("nk,nkd->nd", B, terms[found.cell])[:, :count]
         np.testing.assert_allclose(out[found.numbers], wanted, atol=1e-12)
         assert not out[found.without].any()
         parts = np.zeros_like(out)
         for begin, end in ((777, len(found.cell)), (0, 777)):
-            kernels.cage_expand(found.numbers, found.cell, found.offsets, terms, parts, begin, end)
+            kernels.cage_expand(found.numbers, found.cell, found.offsets, terms, parts, 0, begin, end)
         np.testing.assert_array_equal(parts, out)
 
 
@@ -140,10 +140,10 @@ def test_errors_fall_with_the_degree_as_reach_does(basis: Basis, monkeypatch: py
         found = Expansion.of(ball, basis)
         assert len(found.radii) == 1
         centre = bent.mean(axis=0)
-        terms = next(found.terms(found.rows.states((bent - centre)[None]), centre[None]))
+        terms = next(found.terms(found.rows.states((bent - centre)[None])))
         x, J = np.zeros((400, 3)), np.zeros((400, 3, 3))
-        found.fill(terms, x)
-        found.fill_jacobians(terms, J)
+        found.fill(terms, centre, x)
+        found.fill_jacobians(found.slopes(terms), J, 0)
         wanted, slopes = exact(ball, basis, bent)
         errors.append((np.abs(x - wanted).max(), np.abs(J - slopes).max()))
     (x0, J0), (x1, J1) = errors

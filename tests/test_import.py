@@ -61,3 +61,12 @@ def test_an_unknown_name_is_refused() -> None:
 
 def test_the_package_is_typed() -> None:
     assert (Path(pliant.__file__).parent / "py.typed").is_file()
+
+
+def test_workers_that_solve_frames_load_nothing_to_draw_with() -> None:
+    code = """
+        import sys
+        import pliant.engines.blend.app.result
+        print([name for name in ("scipy.linalg", "scipy.spatial", "pliant.render") if name in sys.modules])
+    """
+    assert python(code).stdout.strip() == "[]"

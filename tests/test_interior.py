@@ -21,6 +21,7 @@ from pliant.engines.blend.interior import (
 from pliant.engines.blend.springs import is_among
 from pliant.geometry import quality
 from pliant.geometry.spatial import SurfaceTree
+from pliant.native import kernels
 
 SPHERE = gallery.sphere(700)
 P, T = SPHERE.points, SPHERE.triangles
@@ -425,3 +426,42 @@ def test_the_parts_of_a_real_figure_are_filled_each_for_itself(data):
     filling, part = fill(mesh.welded().mesh)
     assert filling.method.startswith("lattice (1")
     assert (part[filling.tets] == part[filling.tets[:, :1]]).all()
+
+
+def test_quality_and_torn_tetrahedra_against_numpy() -> None:
+    rng = np.random.default_rng(2)
+    points, tets = rng.normal(size=(30, 3)), np.array([rng.permutation(30)[:4] for _ in range(200)])
+    tets[7] = 3
+    a, b, c, d = (points[tets[:, k]] for k in range(4))
+    volume = np.einsum("ij,ij->i", b - a, np.cross(c - a, d - a)) / 6
+    pairs = [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]
+    lengths = np.linalg.norm([points[tets[:, j]] - points[tets[:, i]] for i, j in pairs], axis=2)
+    square = (lengths**2).mean(axis=0)
+    wanted = np.divide(6 * 2**0.5 * volume, square**1.5, out=np.zeros(200), where=square > 0)
+    np.testing.assert_allclose(tet_quality(points, tets), wanted, atol=1e-14)
+    corner = np.array([[1, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1.0]])
+    assert tet_quality(corner, np.array([[0, 1, 2, 3]]))[0] == pytest.approx(-1, abs=1e-15)
+
+    count, shape = 20, points[:20] * rng.uniform(0.2, 3, (20, 1))
+    edges = np.array([(k, k + 1) for k in range(19)])
+    usual, torn = np.ones(count), np.zeros(200, bool)
+    kernels.interior_usual_stretch(points[:20], shape, edges, 1e-6, usual)
+    before, after = (np.linalg.norm(p[edges[:, 0]] - p[edges[:, 1]], axis=1) for p in (points, shape))
+    by_hand = [max([1, *(after / before)[(edges == k).any(axis=1)]]) for k in range(count)]
+    np.testing.assert_allclose(usual, by_hand, rtol=1e-14)
+    kernels.interior_torn(points[:20], shape, tets, 1.5 * usual, 1e-6, torn, 0, 200)
+    for t, found in zip(tets, torn, strict=True):
+        ends = [(t[i], t[j]) for i, j in pairs if max(t[i], t[j]) < count and t[i] != t[j]]
+        moved = [np.linalg.norm(shape[i] - shape[j]) / np.linalg.norm(points[i] - points[j]) for i, j in ends]
+        assert found == any(s > 1.5 * max(usual[i], usual[j]) for s, (i, j) in zip(moved, ends, strict=True))
+    assert 0 < torn.sum() < 200
+
+
+def test_added_vertices_are_placed_alike_by_a_factorisation(monkeypatch: pytest.MonkeyPatch) -> None:
+    shapes = gallery.hand(2000)
+    found = Blendshapes(shapes, anchor="none").body
+    monkeypatch.setattr("pliant.engines.blend.body.conjugate_gradients", lambda A, b: None)
+    other = Blendshapes(shapes, anchor="none").body
+    assert found.points.shape[1] > len(shapes.base.points)
+    np.testing.assert_allclose(found.points, other.points, rtol=0, atol=1e-12 * shapes.base.diagonal)
+    np.testing.assert_allclose(found.rotvecs, other.rotvecs, rtol=0, atol=1e-11)

@@ -179,3 +179,9 @@ def test_threads_at_work_start_no_others(monkeypatch):
     assert sum(length for _, length in inner) == 1200
     assert native.team(1000, 1) == 3
     native._pool.cache_clear()
+
+
+def test_blocks_cover_all_in_order() -> None:
+    for count in (0, 1, 10, 95, 1000):
+        found = native.in_blocks(lambda a, b: (a, b), count, 10)
+        assert found == [(a, min(a + 10, count)) for a in range(0, count, 10)]

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 import pliant
-from pliant import CageRig, InputError, PointCloud
+from pliant import CageRig, InputError, PointCloud, native
 from pliant.core import rotations
 from pliant.gallery.primitives import box_mesh
 from pliant.geometry.splats import (
+    JACOBIAN_BLOCK,
     SCALE_ATTRIBUTES,
     Splats,
     covariances,
@@ -104,7 +105,7 @@ def test_single_precision_follows_double_where_splats_are_thin_or_space_is_crush
     J = rng.normal(size=(48, 3, 3))
     J[::3, 2] *= 1e-5
     J[1::6] = np.diag([1.0, -1.0, 1.0])
-    moved = [Splats(one).deformed(cloud.points, J) for one in (single, double)]
+    moved = [deformed_splats(one, cloud.points, J) for one in (single, double)]
     sigma, exact = (covariances(one) for one in moved)
     size = np.abs(exact).max(axis=(1, 2), keepdims=True)
     np.testing.assert_allclose(sigma / size, exact / size, atol=2e-5)
@@ -261,3 +262,26 @@ def test_a_jacobian_that_is_not_finite_is_named() -> None:
     J[5, 1, 1] = np.nan
     with pytest.raises(InputError, match="Jacobian of splat 5 is not finite"):
         deformed_splats(splats(), splats().points, J)
+
+
+def test_a_rig_deforms_splats_a_block_at_a_time_as_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pliant.engines.transfer.target_points.MANY_POINTS", 10_000)
+    cloud = splats(2 * JACOBIAN_BLOCK + 77)
+    rig, rng = CageRig(cloud, box_mesh(26, np.full(3, 6.0), 0.0), lattice=12), np.random.default_rng(3)
+    assert rig._target_points.expansion is not None
+    cages = rig.cage.mesh.points + rng.normal(0, 0.3, (3, *rig.cage.mesh.points.shape))
+    frames = []
+    for cores in (1, 3):
+        monkeypatch.setattr(native, "CORES", cores)
+        frames.append([rig.shape(cage) for cage in cages])  # all are kept while the next is made
+    for cage, one, three in zip(cages, *frames, strict=True):
+        wanted = deformed_splats(cloud, rig.deform(cage), rig.jacobians(cage))
+        for found in (one, three):
+            np.testing.assert_array_equal(found.points, wanted.points)
+            for name, values in wanted.attributes.items():
+                np.testing.assert_array_equal(found.attributes[name], values)
+    J = rig.jacobians(cages)
+    for several, fill in zip(J, rig.jacobian_blocks(cages), strict=True):
+        some = np.empty((77, 3, 3))
+        fill(some, 2 * JACOBIAN_BLOCK)
+        np.testing.assert_array_equal(some, several[2 * JACOBIAN_BLOCK :])

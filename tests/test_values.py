@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from pliant import Animation, Appearance, Labels, Layer, Mesh, Motion, PointCloud, Shapes, Skeleton, TetMesh
-from pliant.core.values import locked
+from pliant.core.values import Buffers, locked, owned
 from pliant.geometry.spatial import SurfaceTree
 
 CORNERS = np.array([[x, y, z] for x in (0.0, 2) for y in (0.0, 3) for z in (0.0, 4)])
@@ -146,3 +146,29 @@ def test_locking_a_view_locks_what_it_views() -> None:
     whole = np.zeros((4, 3))
     assert PointCloud(locked(whole[1:])).points.base is whole
     assert not whole.flags.writeable
+
+
+def test_memory_is_used_again_when_nobody_holds_an_array_nor_a_view_of_it() -> None:
+    buffers = Buffers()
+
+    def address(array: np.ndarray) -> int:
+        return array.__array_interface__["data"][0]
+
+    first = buffers.empty((100, 3))
+    first[:] = 1
+    rows, where = locked(first[10:20, 1]), address(first)
+    assert owned(rows, "rows") is rows
+    del first
+    other = buffers.empty((100, 3))
+    other[:] = 2
+    assert address(other) != where
+    np.testing.assert_array_equal(rows, 1)
+    del rows
+    again = buffers.empty((300,))
+    assert address(again) == where
+    again[:] = 3
+    np.testing.assert_array_equal(other, 2)
+    del again
+    assert buffers.empty((5,), np.float32).shape == (5,)
+    assert buffers.empty((0, 3)).shape == (0, 3)
+    assert pickle.loads(pickle.dumps(buffers)).empty((2,)).shape == (2,)

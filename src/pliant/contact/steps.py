@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.sparse.linalg import splu
 
 from pliant.contact.body import ContactBody
 from pliant.contact.coulomb import bounded, coulomb_forces, in_cone, swept_coulomb_forces
@@ -422,6 +421,8 @@ class SpreadAnswers:
 
     def resisting(self, acting: NDArray[np.bool_]) -> Callable[[Floats], Floats]:
         """About S⁻¹ between some rows (m,), as a product."""
+        from scipy.sparse.linalg import splu
+
         share, own, which = 1 / self._diagonal, self.stiffness * self._delta, np.zeros(0, np.int64)
         if self._gram is not None:
             which = np.flatnonzero(acting)

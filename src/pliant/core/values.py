@@ -8,8 +8,10 @@ it with `locked`; then it is not copied.
 from __future__ import annotations
 
 import importlib
+import math
 import mmap
 import tempfile
+import weakref
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -53,6 +55,38 @@ def _is_locked(array: Any) -> bool:
             return False
         array = array.base
     return array is None or isinstance(array, (bytes, mmap.mmap))
+
+
+class Buffers:
+    """Arrays in the memory of those that are gone: to get new memory takes as long as to fill it."""
+
+    def __init__(self) -> None:
+        self._free: list[mmap.mmap] = []
+
+    def empty(self, shape: tuple[int, ...], dtype: DTypeLike = np.float64) -> NDArray[Any]:
+        """An array of any content, whose memory is used again when nobody holds the array, nor a view of it."""
+        size = max(1, math.prod(shape) * np.dtype(dtype).itemsize)
+        try:
+            memory = self._free.pop()
+        except IndexError:
+            memory = None
+        if memory is None or len(memory) != size:
+            memory = mmap.mmap(-1, size, **_PRIVATE)
+            if hasattr(mmap, "MADV_HUGEPAGE"):
+                memory.madvise(mmap.MADV_HUGEPAGE)
+        array: NDArray[Any] = np.ndarray(shape, dtype, buffer=memory)
+        # A view's base is this array and not the memory, which is no array: when it is gone, so are they.
+        weakref.finalize(array, self._keep, memory).atexit = False
+        return array
+
+    def _keep(self, memory: mmap.mmap) -> None:
+        self._free[:] = [memory]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Buffers, ()
+
+
+_PRIVATE = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
 
 
 def stack_frames(frames: Iterable[NDArray[Any]], *, folder: Path | None = None) -> NDArray[np.float64]:

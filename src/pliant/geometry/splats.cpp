@@ -369,13 +369,14 @@ inline void rotate(const Matrices<V> &Q, V (*colours)[DEGREE * (DEGREE + 2)]) {
     }
 }
 
-// Groups of lanes `begin` to `end` of splats (groups, columns, lanes): a quaternion, deviations along the axes over the
+// Splats (groups, columns, lanes) from number `start` on: a quaternion, deviations along the axes over the
 // largest, its logarithm, coefficients of the colours; with Jacobians (n, 9), as attributes (columns - 1, n): quaternion,
-// logarithms of deviations, coefficients.
+// logarithms of deviations, coefficients. Gives whether all Jacobians are finite.
 template <class V, int DEGREE>
-void deform_degree(In<Real<V>, 3> splats, In<double, 2> J, Out<Real<V>, 2> out, int64_t begin, int64_t end) {
+bool deform_degree(In<Real<V>, 3> splats, In<double, 2> J, Out<Real<V>, 2> out, int64_t start) {
+    bool finite = true;
     constexpr int WIDTH = LANES<V>, COLOURS = DEGREE * (DEGREE + 2);
-    for (int64_t group = begin; group < end; ++group) {
+    for (int64_t group = 0; group < splats.shape[0]; ++group) {
         const int64_t first = group * WIDTH, count = std::min<int64_t>(WIDTH, J.shape[0] - first);
         V given[SIZES + 3 * COLOURS];
         std::memcpy(given, &splats(group, 0, 0), sizeof given);
@@ -384,9 +385,10 @@ void deform_degree(In<Real<V>, 3> splats, In<double, 2> J, Out<Real<V>, 2> out, 
         for (int k = 0; k < WIDTH; ++k) {
             const double *one = &J(first + std::min<int64_t>(k, count - 1), 0);
             double most = 0;
-            for (int e = 0; e < 9; ++e) most = std::max(most, std::abs(one[e]));
+            for (int e = 0; e < 9; ++e) most = std::max(most, std::abs(one[e])), finite &= std::abs(one[e]) < INF;
             scales[k] = most > SMALLEST ? most : SMALLEST;
-            for (int e = 0; e < 9; ++e) (&jacobian[0][0])[e][k] = Real<V>(one[e] / scales[k]);
+            const double over = 1 / scales[k];
+            for (int e = 0; e < 9; ++e) (&jacobian[0][0])[e][k] = Real<V>(one[e] * over);
         }
         const Followed<V> found = follow(jacobian, given, given + AXES);
         for (int e = 0; e < 3; ++e)
@@ -398,18 +400,19 @@ void deform_degree(In<Real<V>, 3> splats, In<double, 2> J, Out<Real<V>, 2> out, 
             for (int k = 0; k < WIDTH; ++k) columns[4 + e][k] = Real<V>(sizes[e * WIDTH + k] + double(given[SIZES - 1][k]));
         if constexpr (DEGREE > 0) rotate<DEGREE, V>(found.Q, (V(*)[COLOURS])(given + SIZES));
         const size_t bytes = size_t(count) * sizeof(Real<V>);
-        for (int e = 0; e < 7; ++e) std::memcpy(&out(e, first), columns + e, bytes);
-        for (int e = 0; e < 3 * COLOURS; ++e) std::memcpy(&out(7 + e, first), given + SIZES + e, bytes);
+        for (int e = 0; e < 7; ++e) std::memcpy(&out(e, start + first), columns + e, bytes);
+        for (int e = 0; e < 3 * COLOURS; ++e) std::memcpy(&out(7 + e, start + first), given + SIZES + e, bytes);
     }
+    return finite;
 }
 
 template <class V>
-void deform(In<Real<V>, 3> splats, In<double, 2> J, Out<Real<V>, 2> out, int64_t begin, int64_t end) {
+bool deform(In<Real<V>, 3> splats, In<double, 2> J, Out<Real<V>, 2> out, int64_t start) {
     const int64_t columns = splats.shape[1] - SIZES;
     const auto degree = columns > 24 ? deform_degree<V, 3> : columns > 9 ? deform_degree<V, 2>
                                                          : columns > 0   ? deform_degree<V, 1>
                                                                          : deform_degree<V, 0>;
-    degree(splats, J, out, begin, end);
+    return degree(splats, J, out, start);
 }
 
 }  // namespace

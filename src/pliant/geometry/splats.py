@@ -15,6 +15,7 @@ A normal n becomes cof(J) n, with the cofactor matrix cof(J) = det(J) J⁻ᵀ, a
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from warnings import warn
 
@@ -27,8 +28,8 @@ from pliant.core.normals import cofactors, unit
 from pliant.core.shapes import Layer, Mesh, PointCloud, Shape
 from pliant.core.topology import Floats
 from pliant.core.validation import SINGLE_MAXIMUM
-from pliant.core.values import locked
-from pliant.native import in_threads, kernels
+from pliant.core.values import Buffers, locked
+from pliant.native import in_blocks, kernels
 
 ROTATION_ATTRIBUTES = ("rot_0", "rot_1", "rot_2", "rot_3")
 SCALE_ATTRIBUTES = ("scale_0", "scale_1", "scale_2")
@@ -40,7 +41,10 @@ LEAST_LOG_THICKNESS = -34.0
 """Logarithm of the least deviation over a splat's largest."""
 LANE_BYTES = 32
 """Of the numbers that splats.cpp computes at once."""
-GROUPS_PER_THREAD = 256
+JACOBIAN_BLOCK = 1 << 13
+"""Points whose Jacobians are asked for at a time: they stay in the cache until they are used."""
+FillJacobians = Callable[[Floats, int], None]
+"""Writes the Jacobians (m, 3, 3) of a block of points, or of some blocks, from the number of their first on."""
 
 
 def is_splats(cloud: PointCloud) -> bool:
@@ -85,6 +89,7 @@ class Splats:
         single = all(cloud.attributes[name].dtype == np.float32 for name in self._names)
         self._deform = kernels.splats_deform_single if single else kernels.splats_deform_double
         self._type = np.float32 if single else np.float64
+        self._buffers = Buffers()
         largest = log_s.max(axis=1)
         thickness = np.exp(np.maximum(log_s - largest[:, None], LEAST_LOG_THICKNESS))
         columns = [
@@ -93,7 +98,7 @@ class Splats:
             largest,
             *(cloud.attributes[name] for name in self._names[7:]),
         ]
-        lanes = LANE_BYTES // np.dtype(self._type).itemsize
+        self._lanes = lanes = LANE_BYTES // np.dtype(self._type).itemsize
         groups = -(-len(q) // lanes)
         self._groups = np.zeros((groups, len(columns), lanes), self._type)
         self._groups[:, 0] = 1  # what fills the last group up is a splat, too
@@ -102,27 +107,43 @@ class Splats:
             self._groups[:full, k] = column[: full * lanes].reshape(full, lanes)
             self._groups[full:, k, : len(q) - full * lanes] = column[full * lanes :]
 
-    def deformed(self, points: Floats, J: Floats) -> PointCloud:
-        """The splats at other points (n, 3), rotated and stretched by Jacobians (n, 3, 3)."""
+    def deformed(self, points: Floats, jacobians: FillJacobians) -> PointCloud:
+        """The splats at other points (n, 3), rotated and stretched by Jacobians."""
         cloud, n = self.cloud, len(self.cloud.points)
-        if points.shape != (n, 3) or J.shape != (n, 3, 3):
-            raise InputError(f"points have shape {points.shape}, Jacobians {J.shape}; expected ({n}, 3), ({n}, 3, 3)")
-        if not np.isfinite(J.sum()):  # quicker than to look at each
-            finite = np.isfinite(J).all(axis=(1, 2))
-            if not finite.all():
-                raise InputError(f"the Jacobian of splat {int(np.argmin(finite))} is not finite")
-        flat, rows = np.ascontiguousarray(J).reshape(-1, 9), np.empty((len(self._names), len(points)), self._type)
-        in_threads(lambda a, b: self._deform(self._groups, flat, rows, a, b), len(self._groups), GROUPS_PER_THREAD)
+        rows = self._buffers.empty((len(self._names), n), self._type)
+
+        def work(begin: int, end: int) -> None:
+            J = np.empty((end - begin, 3, 3))
+            jacobians(J, begin)
+            groups = self._groups[begin // self._lanes : -(-end // self._lanes)]
+            if not self._deform(groups, J.reshape(-1, 9), rows, begin):
+                k = begin + int(np.argmin(np.isfinite(J).all(axis=(1, 2))))
+                raise InputError(f"the Jacobian of splat {k} is not finite")
+
+        in_blocks(work, n, JACOBIAN_BLOCK)
         made: dict[str, NDArray[np.generic]] = dict(cloud.attributes)
         for name, row in zip(self._names, rows, strict=True):
             made[name] = locked(row.astype(made[name].dtype, copy=False))
         positions = points.astype(np.float32).astype(np.float64)  # as splat files hold them; viewers read nothing else
-        return replace(cloud.with_points(locked(positions)), attributes=made)
+        return replace(cloud, points=locked(positions), normals=None, attributes=made)
 
 
 def deformed_splats(cloud: PointCloud, points: Floats, J: Floats) -> PointCloud:
     """The splats at other points (n, 3), rotated and stretched by Jacobians (n, 3, 3)."""
-    return Splats(cloud).deformed(points, J)
+    n = len(cloud.points)
+    if points.shape != (n, 3) or J.shape != (n, 3, 3):
+        raise InputError(f"points have shape {points.shape}, Jacobians {J.shape}; expected ({n}, 3), ({n}, 3, 3)")
+
+    def given(out: Floats, begin: int) -> None:
+        out[:] = J[begin : begin + len(out)]
+
+    return Splats(cloud).deformed(points, given)
+
+
+def all_jacobians(jacobians: FillJacobians, out: Floats) -> Floats:
+    """(n, 3, 3) those of all points, written to `out`."""
+    in_blocks(lambda a, b: jacobians(out[a:b], a), len(out), JACOBIAN_BLOCK)
+    return out
 
 
 # Spherical harmonics
@@ -156,16 +177,18 @@ class ShapeDeformer:
         self.shape = shape
         self._splats = Splats(shape) if isinstance(shape, PointCloud) and is_splats(shape) else None
 
-    def deformed(self, points: Floats, J: Floats) -> Shape:
-        """The shape at other points (n, 3), with Jacobians (n, 3, 3) there."""
+    def deformed(self, points: Floats, jacobians: FillJacobians) -> Shape:
+        """The shape at other points (n, 3), with Jacobians there."""
         shape = self.shape
         if isinstance(shape, Mesh) and shape.normals is not None:
+            J = all_jacobians(jacobians, np.empty((len(points), 3, 3)))
             rotated = unit(np.einsum("nij,nj->ni", cofactors(J)[shape.polygons.corners], shape.normals.at_corners))
             layer = Layer(locked(rotated), locked(np.arange(len(rotated))))
             return replace(replace(shape, normals=None).with_points(points), normals=layer)
         if not isinstance(shape, PointCloud):
             return shape.with_points(points)
-        cloud = shape.with_points(points) if self._splats is None else self._splats.deformed(points, J)
+        cloud = shape.with_points(points) if self._splats is None else self._splats.deformed(points, jacobians)
         if shape.normals is None:
             return cloud
+        J = all_jacobians(jacobians, np.empty((len(points), 3, 3)))
         return replace(cloud, normals=locked(unit(np.einsum("nij,nj->ni", cofactors(J), shape.normals))))

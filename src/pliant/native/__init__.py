@@ -158,6 +158,15 @@ def in_threads(work: Callable[[int, int], T], count: int, least: int) -> list[T]
     return results
 
 
+def in_blocks(work: Callable[[int, int], T], count: int, size: int) -> list[T]:
+    """What `work` gives for the blocks (begin, end) of `size` that cover 0 to `count`, on all cores, in order."""
+
+    def some(first: int, last: int) -> list[T]:
+        return [work(block * size, min((block + 1) * size, count)) for block in range(first, last)]
+
+    return [found for span in in_threads(some, -(-count // size), 1) for found in span]
+
+
 def team(count: int, least: int) -> int:
     """How many threads a kernel that starts its own (team.h) should have for `count` items, `least` worth a thread."""
     return 1 if _alone() else max(1, min(CORES, count // least))

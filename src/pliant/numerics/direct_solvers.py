@@ -17,7 +17,6 @@ from typing import Any, Literal, Protocol, get_args
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.sparse.linalg import splu
 
 from pliant.core.errors import LinearSolveError
 from pliant.core.topology import Floats
@@ -242,6 +241,8 @@ class SuperLU:
         self.update(A)
 
     def update(self, A: Any) -> None:
+        from scipy.sparse.linalg import splu
+
         order = "COLAMD" if self.kind == "general" else "MMD_AT_PLUS_A"
         threshold = {"definite": 0.0, "symmetric": 0.01, "general": 1.0}[self.kind]
         options = {"SymmetricMode": self.kind != "general"}

@@ -240,4 +240,4 @@ def _read_json(path: Path) -> Any:
 
 def _write_json(path: Path, value: Any) -> None:
     with staged(path) as stage:
-        stage.write_text(json.dumps(value, indent=1, allow_nan=False), encoding="utf-8")
+        stage.write_text(json.dumps(value, allow_nan=False), encoding="utf-8")

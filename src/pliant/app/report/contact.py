@@ -8,8 +8,8 @@ run = BlendRun(rig, weights, poses, contact=contact)
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,7 +19,9 @@ from pliant.core.clips import Animation
 from pliant.core.shapes import Mesh
 from pliant.core.topology import Floats
 from pliant.geometry import quality
-from pliant.render import Extra
+
+if TYPE_CHECKING:
+    from pliant.render import Extra
 
 COLORS = ("#5b8db8", "#7fa35c", "#b07aa1", "#c9a13b")
 """Of obstacles in pictures, in turn."""
@@ -69,7 +71,7 @@ class Contact:
     def extras_at(self, clip: Animation, frame: int) -> list[Extra]:
         """The same at one frame."""
         return [
-            Extra(extra.shape[frame] if isinstance(extra.shape, Animation) else extra.shape, extra.color, fit=extra.fit)
+            replace(extra, shape=extra.shape[frame]) if isinstance(extra.shape, Animation) else extra
             for extra in self.extras(clip)
         ]
 
@@ -88,6 +90,8 @@ def crossings(clip: Animation) -> Floats:
 
 
 def _extra(moving: MovingObstacle, clip: Animation, color: str) -> Extra:
+    from pliant.render import Extra  # who solves frames draws none
+
     frames = [moving.at(k) for k in range(len(clip))]
     first = frames[0]
     frames = frames if any(frame is not first for frame in frames) else [first]

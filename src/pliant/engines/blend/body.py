@@ -39,7 +39,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.sparse.csgraph import connected_components, dijkstra
 
 from pliant.core import rotations
 from pliant.core.topology import Floats, Ints, connected_parts, unique_pairs
@@ -50,6 +49,7 @@ from pliant.engines.blend.options import BlendOptions, Model
 from pliant.engines.blend.reference import mean_extent
 from pliant.engines.blend.rest_vectors import Pieces, make_pieces, triangle_rotations
 from pliant.engines.blend.springs import NO_DIRECTIONS, Rest, SpringKind, Springs, distance_two, make_springs
+from pliant.numerics.conjugate_gradients import conjugate_gradients
 
 DIRECTION_STIFFNESS = 0.35
 """μ of the "turned" model: stiffness against a change of direction, relative to that against a change of length."""
@@ -386,13 +386,21 @@ def _fill(
     springs = make_springs(origin[None], groups, diagonal=diagonal)
     network = Network(springs, count, np.arange(count) < surface)
     i, j = springs.edges.T
+    rows = network.L[surface:]
+    across, within = rows[:, :surface], rows[:, surface:]
+
+    def placed(given: Floats, right: Floats) -> Floats:
+        """All values, from those of the surface and ``L x`` inside."""
+        right = right - across @ given
+        inside = conjugate_gradients(within, right)
+        if inside is None:
+            inside = network.solve(np.concatenate([np.zeros_like(given), right]))[surface:]
+        return np.concatenate([given, inside])
 
     def diffused(values: Floats) -> Floats:
-        field = np.concatenate([values, np.zeros((count - surface, values.shape[1]))])
-        return field + network.solve(-(network.L @ field))
+        return placed(values, np.zeros((len(added), values.shape[1])))
 
-    all_points, all_rotvecs = np.zeros((2, len(points), count, 3))
-    all_points[:, :surface] = points
+    all_points, all_rotvecs = np.empty((2, len(points), count, 3))
     for s in range(len(points)):
         all_rotvecs[s] = diffused(rotvecs[s])
         if s == reference:
@@ -409,7 +417,7 @@ def _fill(
         vectors = kernels.rotated_edges(origin[i] - origin[j], rotated_by, springs.edges)
         vectors *= np.exp(0.5 * (growth[i] + growth[j]))[:, None]
         right = kernels.divergence(vectors, springs.stiffness, springs.edges, network.fans)
-        all_points[s] += network.solve(right - network.L @ all_points[s])
+        all_points[s] = placed(points[s], right[surface:])
     return all_points, all_rotvecs
 
 
@@ -474,6 +482,8 @@ def rotation_vectors(q: Floats, edges: Ints, fixed: NDArray[np.bool_]) -> Floats
     fixed vertices, one in the largest patch of vertices that hardly rotate. (The largest, since the tip of a tail that
     has come full circle hardly rotates either.)
     """
+    from scipy.sparse.csgraph import connected_components, dijkstra
+
     count = len(q)
     between = 2 * np.arccos(np.clip(np.abs(np.sum(q[edges[:, 0]] * q[edges[:, 1]], axis=1)), 0, 1))
     # Of paths that are equally long, as in a symmetric shape, rounding must not choose: numbers of the edges do.
@@ -495,6 +505,8 @@ def rotation_vectors(q: Floats, edges: Ints, fixed: NDArray[np.bool_]) -> Floats
 
 def _patches(graph: Any, chosen: NDArray[np.bool_]) -> Ints:
     """(n,) size of the connected component, among the chosen vertices of a graph, of each of them; 0 for the others."""
+    from scipy.sparse.csgraph import connected_components
+
     size = np.zeros(len(chosen), np.int64)
     where = np.flatnonzero(chosen)
     _, label = connected_components(graph[where][:, where], directed=False)

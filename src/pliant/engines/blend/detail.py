@@ -22,7 +22,6 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.sparse.csgraph import dijkstra
 
 from pliant.core import rotations
 from pliant.core.shapes import Mesh, Weld
@@ -102,6 +101,8 @@ def coarsened(weld: Weld, points: Floats, count: int, kept: Ints) -> tuple[Weld,
     points: (shapes, n, 3) of the fine mesh, `weld.mesh`. Where the coarse triangles do not cover it, as on a thin limb,
     the vertices are taken more densely.
     """
+    from scipy.sparse.csgraph import dijkstra
+
     mesh = weld.mesh
     graph = _edge_graph(mesh, points)
     radius = np.full(points.shape[1], PACKING * np.sqrt(VERTEX_AREA * points.shape[1] / count))

@@ -31,7 +31,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import eigh_tridiagonal
 
 from pliant.core.errors import LinearSolveError
 from pliant.core.topology import Floats, Ints, connected_parts
@@ -420,6 +419,8 @@ def newton_step(objective: Objective, x: Floats, gradient: Floats, steps: Steps,
     residual and λ the least eigenvalue of M H, which the coefficients of the iteration tell (Lanczos): as long as soft
     modes turn up, λ falls, and the iteration goes on.
     """
+    from scipy.linalg import eigh_tridiagonal
+
     step, r = np.zeros_like(x), -gradient
     z = _inverse(r, steps, objective)
     p, rz, decrease = z.copy(), dot(r, z), 0.0

@@ -20,6 +20,7 @@ own. An open surface, such as a face, has no interior and stays a shell; so does
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -28,6 +29,7 @@ from pliant.core.topology import Floats, Ints, consistent_triangles
 from pliant.engines.blend.options import BlendOptions, InteriorMethod
 from pliant.engines.blend.reference import own_frame
 from pliant.geometry.solidity import FEWEST_FACES, is_solid
+from pliant.native import in_threads, kernels
 
 TEARING_STRETCH = 3.0
 """Stretch between two vertices, relative to that of the surface there, above which they are on different limbs."""
@@ -35,6 +37,7 @@ NEEDLES = 100.0
 """Sum of the triangles' longest edges squared, over the squared diagonal, above which there are many needles."""
 LARGEST_EFFORT = 1e7
 """Triangles times that sum above which a part is not filled: 10 s for a double cone of 3,600 sides."""
+TETS_PER_THREAD = 50_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,10 +57,9 @@ NO_INTERIOR = Interior(np.zeros((0, 3)), np.zeros((0, 4), np.int64), "none")
 
 def tet_quality(points: Floats, tets: Ints) -> Floats:
     """(t,) volume over that of a regular tetrahedron with the same mean square edge; negative if inverted."""
-    a, b, c, d = (points[tets[:, k]] for k in range(4))
-    volume = np.einsum("ij,ij->i", b - a, np.cross(c - a, d - a)) / 6
-    square = sum(np.einsum("ij,ij->i", e, e) for e in (b - a, c - a, d - a, c - b, d - b, d - c)) / 6
-    return np.divide(6 * 2**0.5 * volume, square**1.5, out=np.zeros(len(tets)), where=square > 0)
+    quality = np.empty(len(tets))
+    in_threads(lambda a, b: kernels.interior_tet_quality(points, tets, quality, a, b), len(tets), TETS_PER_THREAD)
+    return quality
 
 
 def is_fillable(mesh: Mesh) -> bool:
@@ -143,23 +145,13 @@ def _without_torn(filling: Interior, mesh: Mesh, shapes: Floats) -> Interior:
 
     An edge between two vertices of the surface is torn if it stretches `TEARING_STRETCH` times as much as the surface.
     """
-    tets, count = filling.tets, len(mesh.points)
-    ends = np.concatenate([tets[:, [a, b]] for a in range(4) for b in range(a + 1, 4)])
-    known = np.flatnonzero((ends < count).all(axis=1))
-    pairs = ends[known]
-    torn = np.zeros(len(ends), dtype=bool)
+    torn, shortest = np.zeros(len(filling.tets), dtype=bool), 1e-6 * mesh.diagonal
     for shape in shapes:
-        surface = np.zeros(count)
-        np.maximum.at(surface, mesh.edges.ravel(), np.repeat(_stretch(mesh, shape, mesh.edges), 2))
-        usual = np.maximum(surface[pairs].max(axis=1), 1.0)
-        torn[known] |= _stretch(mesh, shape, pairs) > TEARING_STRETCH * usual
-    return _used_part(mesh.points, filling.points, tets[~torn.reshape(6, -1).any(axis=0)], filling.method)
-
-
-def _stretch(mesh: Mesh, shape: Floats, pairs: Ints) -> Floats:
-    """(k,) distance between two vertices in a shape over that in the mesh."""
-    before, after = (np.linalg.norm(p[pairs[:, 0]] - p[pairs[:, 1]], axis=1) for p in (mesh.points, shape))
-    return after / np.maximum(before, 1e-6 * mesh.diagonal)
+        pair, usual = (mesh.points, np.ascontiguousarray(shape)), np.ones(len(mesh.points))
+        kernels.interior_usual_stretch(*pair, mesh.edges, shortest, usual)
+        given = *pair, filling.tets, TEARING_STRETCH * usual, shortest, torn
+        in_threads(partial(kernels.interior_torn, *given), len(torn), TETS_PER_THREAD)
+    return _used_part(mesh.points, filling.points, filling.tets[~torn], filling.method)
 
 
 def pieces(mesh: Mesh, chosen: Ints) -> list[tuple[int, Ints, Mesh]]:

@@ -103,9 +103,8 @@ class Transfer(Displayed, Value):
         numbers = [range(len(self))[frame] for frame in (range(len(self)) if frames is None else frames)]
         for start in range(0, len(numbers), JACOBIAN_BATCH):
             some = numbers[start : start + JACOBIAN_BATCH]
-            jacobians = self.rig.jacobians(self.cage.points[some])
-            for frame, J in zip(some, jacobians, strict=True):
-                yield self.rig.deformer.deformed(self.clip.points[frame], J)
+            for frame, jacobians in zip(some, self.rig.jacobian_blocks(self.cage.points[some]), strict=True):
+                yield self.rig.deformer.deformed(self.clip.points[frame], jacobians)
 
 
 @dataclass(frozen=True, eq=False)

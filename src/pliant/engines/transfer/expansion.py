@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +33,8 @@ from pliant.engines.transfer.bound import Bound
 from pliant.engines.transfer.cage import Cage
 from pliant.engines.transfer.energies import Basis
 from pliant.engines.transfer.green import LANES
-from pliant.native import in_threads, kernels
+from pliant.geometry.splats import JACOBIAN_BLOCK
+from pliant.native import in_blocks, kernels
 
 MANY_POINTS = 50_000
 """Points from which on they are expanded."""
@@ -47,9 +48,10 @@ NODES = 40
 """On a ball's surface."""
 DEPTH = 20
 """Halvings along each axis."""
+CELL_BLOCK = 1024
+"""Cells whose slopes are computed at once; of another number they would be rounded otherwise."""
 CELL_CHUNK = 4 * LANES
 """Cells whose nodes' coordinates are computed at once."""
-EXPANSIONS_PER_THREAD = 20_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +61,7 @@ class Expansion(Value):
     count: int
     """Points n."""
     numbers: NDArray[np.int32]
-    """(m,) the points that have a cell, cell by cell"""
+    """(m,) the points that have a cell, block by block, and in a block cell by cell"""
     cell: NDArray[np.int32]
     """(m,) of each of them"""
     offsets: NDArray[np.float32]
@@ -73,7 +75,8 @@ class Expansion(Value):
     def of(cls, points: Floats, basis: Basis) -> Expansion:
         """Of points in a cage with Green coordinates."""
         cell, centres, radii = cells(points, basis.cage)
-        numbers = np.argsort(cell, kind="stable").astype(np.int32)[np.count_nonzero(cell < 0) :]
+        some = np.flatnonzero(cell >= 0)
+        numbers = some[np.lexsort((cell[some], some // JACOBIAN_BLOCK))].astype(np.int32)
         own = cell[numbers]
         offsets = ((points[numbers] - centres[own]) / radii[own, None]).astype(np.float32)
         return cls(
@@ -85,30 +88,44 @@ class Expansion(Value):
         """Numbers of the points without a cell."""
         return np.setdiff1d(np.arange(self.count), self.numbers, assume_unique=True)
 
-    def terms(self, states: NDArray[np.float32], centres: Floats) -> Iterator[Floats]:
-        """(k, (L + 1)², 3) a_k for each of several states (frames, c + f, 3) about centres (frames, 3)."""
+    def terms(self, states: NDArray[np.float32]) -> Iterator[Floats]:
+        """(k, (L + 1)², 3) a_k for each of several states (frames, c + f, 3), about their centres."""
         found = np.empty((len(states), self.rows.count, 3, (DEGREE + 1) ** 2))
-        self.rows.interpolate(states, np.zeros_like(centres), found)
-        for frame, centre in zip(found, centres, strict=True):
-            frame[:, :, 0] += centre
+        self.rows.interpolate(states, np.zeros((len(states), 3)), found)
+        for frame in found:
             yield np.swapaxes(frame, 1, 2)
 
-    def fill(self, terms: Floats, out: Floats) -> None:
-        """Write the points (n, 3) that have a cell."""
-        self._sum(terms, out)
+    @cached_property
+    def starts(self) -> Ints:
+        """(blocks + 1,) where the numbers of each block of points begin."""
+        return np.searchsorted(self.numbers // JACOBIAN_BLOCK, np.arange(-(-self.count // JACOBIAN_BLOCK) + 1))
 
-    def fill_jacobians(self, terms: Floats, out: Floats) -> None:
-        """Write the Jacobians (n, 3, 3) of the points that have a cell."""
-        slopes = np.einsum("blk,clx->ckxb", solid_harmonic_slopes(), terms / self.radii[:, None, None], optimize=True)
-        self._sum(slopes.reshape(*slopes.shape[:2], 9), out.reshape(-1, 9))
+    def fill(self, terms: Floats, centre: Floats, out: Floats) -> None:
+        """Write the points (n, 3) that have a cell; centre: (3,) of the state."""
+        padded = np.zeros((*terms.shape[:2], 4))
+        padded[..., :3] = terms
+        padded[:, 0, :3] += centre
+        in_blocks(lambda a, b: self._sum(padded, out[a:b], a, b), self.count, JACOBIAN_BLOCK)
 
-    def _sum(self, terms: Floats, out: Floats) -> None:
-        """Σ_k terms_k B_k(u) of terms (k, polynomials, d) into (n, d), for the points that have a cell."""
-        padded = np.zeros((*terms.shape[:2], -(-terms.shape[2] // 4) * 4))
-        padded[..., : terms.shape[2]] = terms
-        given = self.numbers, self.cell, self.offsets, padded
-        work = lambda a, b: kernels.cage_expand(*given, out, a, b)  # noqa: E731
-        in_threads(work, len(self.cell), EXPANSIONS_PER_THREAD)
+    def slopes(self, terms: Floats) -> Floats:
+        """(k, L², 12) those of the Jacobians, nine and three zeros."""
+        padded, table = np.zeros((len(terms), DEGREE**2, 12)), solid_harmonic_slopes()
+
+        def work(a: int, b: int) -> None:
+            slopes = np.einsum("blk,clx->ckxb", table, terms[a:b] / self.radii[a:b, None, None], optimize=True)
+            padded[a:b, :, :9] = slopes.reshape(b - a, -1, 9)
+
+        in_blocks(work, len(terms), CELL_BLOCK)
+        return padded
+
+    def fill_jacobians(self, slopes: Floats, out: Floats, begin: int) -> None:
+        """Write the Jacobians (m, 3, 3) of those points that have a cell, of whole blocks from number `begin` on."""
+        self._sum(slopes, out.reshape(-1, 9), begin, begin + len(out))
+
+    def _sum(self, terms: Floats, out: Floats, begin: int, end: int) -> None:
+        """Σ_k terms_k B_k(u) of terms (k, polynomials, 4 or 12) into (end - begin, 3 or 9)."""
+        first, last = self.starts[begin // JACOBIAN_BLOCK], self.starts[-(-end // JACOBIAN_BLOCK)]
+        kernels.cage_expand(self.numbers, self.cell, self.offsets, terms, out, begin, first, last)
 
 
 def cells(points: Floats, cage: Cage) -> tuple[NDArray[np.int32], Floats, Floats]:

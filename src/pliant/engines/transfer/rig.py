@@ -37,7 +37,7 @@ from pliant.engines.transfer.rigidity import RigidPoints
 from pliant.engines.transfer.solver import Minimum, Step, minimise
 from pliant.engines.transfer.target_points import TargetPoints
 from pliant.engines.transfer.terms import Terms, control_rows, hessian_norm
-from pliant.geometry.splats import ShapeDeformer, is_splats
+from pliant.geometry.splats import FillJacobians, ShapeDeformer, is_splats
 
 PROBES = 300
 """Points of the target whose motion the convergence test measures."""
@@ -200,7 +200,7 @@ class CageRig(Displayed):
         start_points = self.cage.points if start is None else self._cage_points(start)
         solver = CageSolverOptions(accuracy, iterations, step)
         found = self._solution(self._minimised(targets, start_points, solver, watch=watch), targets)
-        shape = self._shape(found.points)
+        shape = self.shape(found.points)
         return CagePose(shape, found.residual, found.iterations, found.converged, message=found.message, solution=found)
 
     @takes_keywords_of(solve, without=("start", "watch"))
@@ -276,6 +276,15 @@ class CageRig(Displayed):
         out = self._target_points.jacobians(several, chosen)
         return out if cages.ndim == 3 else out[0]
 
+    def jacobian_blocks(self, cages: ArrayLike) -> Iterator[FillJacobians]:
+        """As `jacobians` in several cages (frames, cage vertices, 3), but not of all points at once.
+
+        For each cage a function ``fill(out, begin)``, which writes them from point `begin`, a multiple of
+        `JACOBIAN_BLOCK`, on: as many as `out` (k, 3, 3) has room for, up to the end of a block.
+        """
+        frames = as_array(cages, "cages", np.float64)
+        return self._target_points.jacobian_blocks(np.stack([self._cage_points(cage) for cage in frames]))
+
     @cached_property
     def deformer(self) -> ShapeDeformer:
         """The target with its normals or splats."""
@@ -300,12 +309,12 @@ class CageRig(Displayed):
             return self.cage.taken(array)
         raise InputError(f"got {len(array)} cage points; the cage has {len(self.cage.mesh.points)}")
 
-    def _shape(self, cage_points: Floats) -> Shape:
-        """The target in a deformed cage; a cloud's normals and splats are transformed by the Jacobians."""
-        points, target = self.deform(cage_points), self.target
+    def shape(self, cage_points: ArrayLike) -> Shape:
+        """The target in a deformed cage (cage vertices, 3); a cloud's normals and splats follow the Jacobians."""
+        target = self.target
         if isinstance(target, PointCloud) and (target.normals is not None or is_splats(target)):
-            return self.deformer.deformed(points, self.jacobians(cage_points))
-        return target.with_points(points)
+            return self.deformer.deformed(*self._target_points.frame(self._cage_points(cage_points)))
+        return target.with_points(self.deform(cage_points))
 
     def _minimised(
         self,
