@@ -276,8 +276,9 @@ class Client:
         self.client_id = client_id
         self.gui, self.scene = Gui(), Scene()
         self.camera = SimpleNamespace(
-            image_height=30, image_width=40, position=np.array([0.0, -2.0, 0.0]), look_at=np.zeros(3), fov=1.0
-        )
+            image_height=30, image_width=40, position=np.array([0.0, -2.0, 0.0]), look_at=np.zeros(3), fov=1.0,
+            aspect=4 / 3, up_direction=np.array([0.0, 0.0, 1.0]),
+        )  # fmt: skip
         self.notes: list[tuple[str, str]] = []
         self.downloads: dict[str, bytes] = {}
 

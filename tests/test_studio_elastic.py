@@ -333,16 +333,44 @@ def test_another_material_needs_no_other_body(tentacle):
     assert np.array_equal(tentacle.points, tentacle.run().points[0])
 
 
+def test_units_say_how_large_the_body_is_and_are_undone(tentacle):
+    tentacle.widget("Gravity").set(9.81)
+    tentacle.noted()
+    before, units = tentacle.points, tentacle.widget("Units")
+    units.set("centimetres")
+    tentacle.noted()
+    scene = tentacle.session.scene(tentacle.document)
+    assert scene.unit == pytest.approx(0.01)
+    assert tentacle.document["size"] == pytest.approx(0.01 * np.ptp(scene.shape.points, axis=0).max())
+    assert np.array_equal(tentacle.points, tentacle.run().points[0])
+    assert np.abs(tentacle.points - before).max() > 1e-3
+    assert tentacle.session.page.state["units"] == "cm"
+    assert tentacle.session.history.labels[-1] == "Size"
+    saved = tentacle.document
+    tentacle.session._begin(lambda: dict(saved), "again")  # a saved scene knows them
+    tentacle.noted()
+    assert units.value == "centimetres"
+    for _ in range(2):
+        tentacle.session.undo()
+        tentacle.noted()
+    assert "size" not in tentacle.document
+    assert (units.value, tentacle.session.page.state["units"]) == ("as the shape says", "")
+
+
 def test_a_part_of_the_flesh_has_its_own_material(tentacle):
     tentacle.widget("Gravity").set(9.81)
     tentacle.widget("Material of").set(SKELETON.names[3])
     tentacle.widget("Firmness").set(4.0)
-    tentacle.rest()
+    tentacle.noted()
+    assert tentacle.session.history.labels[-1] == "Material of a part added"
     assert tentacle.document["regions"] == [{"name": SKELETON.names[3], "young": 1e4}]
     assert "material" not in tentacle.document
     assert np.array_equal(tentacle.points, tentacle.run().points[0])
     tentacle.widget("Material of").set("the whole body")
     assert tentacle.widget("Firmness").value == 5.0
+    tentacle.widget("Firmness").set(4.5)
+    tentacle.noted()
+    assert tentacle.session.history.labels[-1] == "Material: Firmness"
 
 
 def test_looking_at_a_material_changes_nothing(window):

@@ -344,10 +344,10 @@ def test_a_history_is_bounded_and_names_what_differs() -> None:
         ({"weights": {"fit": 2.0, "rigidity": 3.0}}, "Weights: rigidity"),
         ({"self_contact": True}, "Self contact"),
         ({"sources": {"motion": {"file": "a.bvh"}}}, "Motion"),
+        ({"material": {"young": 1e4}}, "Material: Firmness"),
     ):
-        assert (
-            difference({"scene": scene}, {"scene": scene | other}, {"obstacles": "Ball", "sources": "Motion"}) == label
-        )
+        names = {"obstacles": "Ball", "sources": "Motion", "young": "Firmness"}
+        assert difference({"scene": scene}, {"scene": scene | other}, names) == label
 
 
 # Objects

@@ -104,17 +104,22 @@ def difference(before: State, after: State, names: Mapping[str, str]) -> str:
     old, new = ({**state["scene"], **{key: state[key] for key in names if key in state}} for state in (before, after))
     for key in {**names, **old, **new}:
         if old.get(key) != new.get(key):
-            return _named(names.get(key, key.replace("_", " ").capitalize()), old.get(key), new.get(key))
+            label = _written(key, names)
+            return _named(label[:1].upper() + label[1:], old.get(key), new.get(key), names)
     return "Change"
 
 
-def _named(label: str, old: Any, new: Any) -> str:
+def _written(key: str, names: Mapping[str, str]) -> str:
+    return names.get(key, key.replace("_", " "))
+
+
+def _named(label: str, old: Any, new: Any, names: Mapping[str, str]) -> str:
     if isinstance(old or {}, dict) and isinstance(new or {}, dict):
         before, after = old or {}, new or {}
         inner = [name for name in {**before, **after} if before.get(name) != after.get(name)]
         if len(inner) == 1:
-            within = _named("", before.get(inner[0]), after.get(inner[0]))
-            which = inner[0].replace("_", " ")
+            within = _named("", before.get(inner[0]), after.get(inner[0]), names)
+            which = _written(inner[0], names)
             return label + (within if within in COUNTED else "" if which == label.lower() else f": {which}")
     counts = [len(value) for value in (old or [], new or []) if isinstance(value, (list, tuple))]
     return label + (COUNTED[counts[1] < counts[0]] if len(counts) == 2 and counts[0] != counts[1] else "")

@@ -20,6 +20,7 @@ import numpy as np
 from pliant.app.studio.scope import Scope, hear
 from pliant.app.studio.selection import Movable, Phase as Phase, Selection, WhenMoved
 from pliant.app.studio.stream import Stream
+from pliant.core.normals import unit
 from pliant.core.rotations import IDENTITY, between, inverse, matrix, multiply, rotate
 from pliant.core.shapes import Mesh, PointCloud, Shape, TetMesh, bounding_diagonal
 from pliant.core.topology import Floats, Ints
@@ -36,8 +37,8 @@ HANDLE_COLOR: RGB = (236, 120, 40)
 CAGE_COLOR: RGB = (60, 110, 190)
 VIEWPORT_BONE_COLOR: RGB = (245, 225, 90)
 OBSTACLE_COLOR: RGB = (120, 160, 110)
-CAMERA = np.array([0.75, -1.7, 0.42])
-"""Its position on the page: in front, a little to the side and above."""
+CAMERA = (0.75, -1.7, 0.42)
+"""The direction that it looks from at first: in front, a little to the side and above."""
 GRID_COLORS: dict[bool, RGB] = {False: (214, 216, 222), True: (70, 72, 80)}
 SECTION_COLORS: dict[bool, RGB] = {False: (190, 194, 204), True: (92, 95, 105)}
 """Of the ground, by whether the page is dark."""
@@ -57,7 +58,9 @@ OVER, BY_NORMAL = "toon3", "toon5"
 """Materials of viser's that page.html draws in its own way: over all that is solid, and shaded by the normal alone."""
 CAMERA_SIDES = {"Front": (0.0, -1.0, 0.0), "Side": (1.0, 0.0, 0.0), "Top": (0.0, -1e-3, 1.0)}
 """Where the camera can look from, on the page."""
-FRAME_MARGIN = 1.15
+NEAREST = 0.1
+"""That the camera comes to what is framed, such as a single point."""
+FRAME_MARGIN = 1.2
 """Of what is framed, to the page's edges."""
 
 
@@ -108,26 +111,31 @@ class Viewport:
             shadow_opacity=0.25,
         )  # fmt: skip
         if camera:
-            view = self._scope.camera
-            with self._scope.atomic():
-                view.position = CAMERA
-                view.look_at = np.zeros(3)
-                view.near, view.far = 0.01, 200.0
+            self._frame(self.shown(points), CAMERA)
 
     def look_from(self, side: str | None = None) -> None:
         """Have all shapes in view, from a side (`CAMERA_SIDES`) or from where the camera is."""
         every = [self.shown(drawn.points) for drawn in self._shapes.values()]
         if not every:
             return
-        points, view = np.concatenate(every), self._scope.camera
+        view = self._scope.camera
+        direction = CAMERA_SIDES[side] if side else np.subtract(view.position, view.look_at)
+        self._frame(np.concatenate(every), direction)
+
+    def _frame(self, points: Floats, direction: Any) -> None:
+        """Have points of the page in view, as large as they can be, from a direction.
+
+        A point p is seen at (p·right, p·above) / (away - p·ahead) over the tangents of the view's half angles.
+        """
+        view, ahead = self._scope.camera, unit(np.asarray(direction, dtype=np.float64))
+        right = unit(np.cross(view.up_direction, ahead))
         centre = (points.min(axis=0) + points.max(axis=0)) / 2
-        radius = float(np.linalg.norm(points - centre, axis=1).max())
-        direction = np.array(CAMERA_SIDES[side]) if side else np.subtract(view.position, view.look_at)
-        narrow = min(getattr(view, "aspect", 1.0), 1.0)
-        away = FRAME_MARGIN * radius / np.sin(np.arctan(np.tan(view.fov / 2) * narrow))
+        own, high = points - centre, np.tan(view.fov / 2) / FRAME_MARGIN
+        aside = np.abs(own @ right) / (high * view.aspect), np.abs(own @ np.cross(ahead, right)) / high
+        away = max(float((own @ ahead + np.maximum(*aside)).max()), NEAREST)
         with self._scope.atomic():
-            view.position = centre + away * direction / np.linalg.norm(direction)
-            view.look_at = centre
+            view.position, view.look_at = centre + away * ahead, centre
+            view.near, view.far = 0.01, 200.0
 
     def restyle(self) -> None:
         """Draw all shapes in the window's style."""

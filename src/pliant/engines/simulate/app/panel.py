@@ -141,6 +141,24 @@ class ElasticPanel(Panel):
         self.changed()
         return True
 
+    @property
+    def metres(self) -> float | None:
+        """See `pliant.app.studio.panel.Panel`: the scene says how long the body is."""
+        size, length = self.draft.get("size", None), self._longest
+        return size / length if isinstance(size, (int, float)) and length else None
+
+    def measure(self, metres: float | None) -> None:
+        """See `pliant.app.studio.panel.Panel`."""
+        if self._longest:
+            self.draft.put("size", None if metres is None else significant(metres * self._longest)[0])
+            self.show_options()
+            self.changed()
+
+    @property
+    def _longest(self) -> float:
+        """Side of the shape's box; 0: it is not read yet."""
+        return float(np.ptp(self.drawn.shape.points, axis=0).max()) if self.desk.stage.has(BODY) else 0.0
+
     def take(self, file: Path) -> bool:
         """Bones or a motion from a file."""
         if not file.is_file() or file.suffix.lower() not in BY_SUFFIX:
