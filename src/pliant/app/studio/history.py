@@ -42,6 +42,7 @@ class History:
         self.at = -1
         self._saved: State | None = None
         self._sealed = self._pressed = False
+        self._called = ""  # what comes next
         self._released = 0.0  # on the clock
 
     @property
@@ -56,7 +57,7 @@ class History:
 
     def note(self, label: str, state: State) -> None:
         """Have another state, unless it is the one that is shown."""
-        now = time.monotonic()
+        label, now = self._called or label, time.monotonic()
         if self.at >= 0:
             last = self.steps[self.at]
             if last.state == state:
@@ -66,11 +67,11 @@ class History:
             if not single and last.label == label and self.at == len(self.steps) - 1 > 0:
                 self.at -= 1
         self.steps = [*self.steps[: self.at + 1], Edit(label, state, now)][-MOST_UNDOS:]
-        self.at, self._sealed = len(self.steps) - 1, False
+        self.at, self._sealed, self._called = len(self.steps) - 1, False, ""
 
-    def seal(self) -> None:
-        """What comes next is no part of a drag: a button was pressed."""
-        self._sealed = True
+    def seal(self, called: str = "") -> None:
+        """What comes next is no part of a drag: a button was pressed, which is called so."""
+        self._sealed, self._called = True, called
 
     def press(self, pressed: bool) -> None:
         """The pointer is pressed, which begins another drag, or let go."""

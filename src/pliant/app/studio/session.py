@@ -62,6 +62,11 @@ UNITS = {"metres": ("m", 1.0), "centimetres": ("cm", 0.01), "millimetres": ("mm"
 UNITS_OF_SHAPE = "as the shape says"
 SAVING_STEP = "Save and export", "**Save** the scene, or export the clip. **Ctrl+Z** undoes whatever you did."
 """Ends every guided start."""
+ACTIONS = {
+    "set_key": "Set a key", "remove_key": "Remove a key", "move_key": "Move a key", "copy_key": "Copy a key",
+    "remove": "Delete", "pair": "Pairing",
+}  # fmt: skip
+"""What is done on the studio's own part of the page, as steps of the history."""
 PAUSE = 0.4
 """Seconds without a change after which what was done is a step of the history."""
 current = threading.local()
@@ -93,7 +98,7 @@ class Session:
         self.saving = Saving(folders)
         self._opened = 0
         self.history = History()
-        self.page = Page(largest_upload, self.history.seal, self.history.press)
+        self.page = Page(largest_upload, lambda action: self._seal(ACTIONS.get(action, "")), self.history.press)
         self._title, self.style, self._units_shown = "", ViewStyle(), UNITS_OF_SHAPE
         self._noting = threading.RLock()
         self._fresh = True  # whether nothing was done since a state was shown
@@ -218,7 +223,7 @@ class Session:
         hint, say = scope.guard(self.hint), scope.guard(self.say)
         return Desk(
             scope, self.stage, self.timeline, self.live, self.folders, self._uploads, hint, say, fail,
-            self.scene, self.read, self._show, self._changed, self.history.seal, self.page,
+            self.scene, self.read, self._show, self._changed, self._seal, self.page,
         )  # fmt: skip
 
     def _begin(self, document: Callable[[], Document], title: str = "") -> None:
@@ -303,6 +308,12 @@ class Session:
         if not self._restoring:
             self._fresh = False
             self.notes.ask("note", lambda job: self.note() if job.settled(PAUSE) else None)
+
+    def _seal(self, called: str) -> None:
+        """What comes next is a step of its own, which is called so."""
+        if called and not self._fresh:
+            self.note()  # what was done a moment ago
+        self.history.seal(called)
 
     def _state(self, panel: Panel) -> State:
         return panel.state() | {"opened": self._title}
