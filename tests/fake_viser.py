@@ -207,7 +207,9 @@ class Gui:
             if "initial_value" in props:
                 props["value"] = props.pop("initial_value")
             props.setdefault("label", label)
-            widget = (Pressed if "button" in call else Widget)(call[4:], str(label), self.widgets, open_folders=self._open, **props)
+            widget = (Pressed if "button" in call else Widget)(
+                call[4:], str(label), self.widgets, open_folders=self._open, **props
+            )
             self.widgets[str(label)] = widget
             self.every.append(widget)
             if self._open:

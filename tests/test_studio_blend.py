@@ -362,6 +362,12 @@ def test_a_shape_is_pulled_by_shift_and_by_handles(window: Any) -> None:
     assert pull["vertex"] == tip
     np.testing.assert_allclose(pull["to"], to, atol=1e-9)
     np.testing.assert_allclose(shown.shown(), shown.run().points[0], atol=1e-12)
+    ball, aside = shown.scene[f"/blend/pull {tip}/ball"], np.array([0.02, 0.0, 0.0])
+    for share, phase in ((0.0, "start"), (1.0, "end")):  # by its ball
+        ball.pull(shown.display(to), shown.display(to + share * aside), phase)
+    shown.rest()
+    to = to + aside
+    np.testing.assert_allclose(shown.panel.document()["pulls"][0]["to"], to, atol=1e-9)
     np.testing.assert_allclose(shown.shown()[tip], to, atol=1e-9)
     shown.scene[f"/blend/pull {tip}/handle"].drag(shown.display(base[tip]))
     shown.rest()

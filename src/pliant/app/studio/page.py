@@ -24,7 +24,8 @@ SOCKET = "/pliant/"
 
 
 class Page:
-    """One window's. acts: gets the name of what is done on it, before that is. presses: called when the pointer is pressed and let go."""
+    """One window's. acts: gets the name of what is done on it, before that is. presses: called when the pointer is
+    pressed and let go."""
 
     def __init__(
         self,

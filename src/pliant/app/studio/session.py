@@ -625,4 +625,5 @@ class Session:
 
 def _units_of(metres: float | None) -> str:
     """The name of units that are so long; "" if they have none."""
-    return next((name for name, (_, length) in UNITS.items() if metres and math.isclose(metres, length, rel_tol=1e-5)), "")
+    same = (name for name, (_, length) in UNITS.items() if metres and math.isclose(metres, length, rel_tol=1e-5))
+    return next(same, "")

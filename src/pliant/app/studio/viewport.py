@@ -64,6 +64,20 @@ FRAME_MARGIN = 1.2
 """Of what is framed, to the page's edges."""
 
 
+WhenClicked = Callable[[Floats, Floats], None]
+"""Gets the ray of a click: where it starts and which direction it goes, in the world."""
+WhenDragged = Callable[[Floats, Floats, Phase], None]
+"""Gets where something was grabbed and where the pointer is now, in the world, and the phase."""
+
+
+@dataclass(frozen=True)
+class Grip:
+    """What is done with balls or rods themselves."""
+
+    clicked: WhenClicked
+    dragged: WhenDragged
+
+
 @dataclass
 class ViewStyle:
     """How a window shows its scenes."""
@@ -200,26 +214,46 @@ class Viewport:
         made = self._scene.add_line_segments(name, positions, color, thickness=width, thickness_units="screen")
         return self._keep(name, made)
 
-    def balls(self, name: str, at: Any, radius: float, colors: Any) -> Any:
+    def balls(self, name: str, at: Any, radius: float, colors: Any, *, grip: Grip | None = None) -> Any:
         """Balls of one radius at (k, 3), in one or (k, 3) colours, seen through all that is solid; call it again to
-        move or recolour them."""
+        move or recolour them. grip: what is done with them."""
         positions = self.shown(at).reshape(-1, 3)
         rotations = np.tile([1.0, 0.0, 0.0, 0.0], (len(positions), 1))
         sizes = np.full((len(positions), 3), radius / self.half)
-        return self._many(name, lambda: sphere_mesh(200, 1.0), rotations, positions, sizes, colors)
+        return self._many(name, lambda: sphere_mesh(200, 1.0), rotations, positions, sizes, colors, grip)
 
-    def rods(self, name: str, segments: Any, radius: float, colors: Any) -> Any:
+    def rods(self, name: str, segments: Any, radius: float, colors: Any, *, grip: Grip | None = None) -> Any:
         """Rods along segments (k, 2, 3), thick near their start and pointed, as bones are drawn; as `balls`."""
         ends = self.shown(segments).reshape(-1, 2, 3)
         along = ends[:, 1] - ends[:, 0]
         lengths = np.linalg.norm(along, axis=1)
         rotations = between(np.tile([0.0, 0.0, 1.0], (len(along), 1)), along)
         thick = np.minimum(radius / self.half, 0.2 * lengths)
-        return self._many(name, lambda: ROD, rotations, ends[:, 0], np.stack([thick, thick, lengths], axis=1), colors)
+        sizes = np.stack([thick, thick, lengths], axis=1)
+        return self._many(name, lambda: ROD, rotations, ends[:, 0], sizes, colors, grip)
+
+    def on_click(self, node: Any, clicked: WhenClicked) -> None:
+        """Have clicks on a node heard."""
+
+        def heard(event: Any) -> None:
+            start = self.world(event.ray_origin)
+            ahead = self.world(np.add(event.ray_origin, event.ray_direction))
+            clicked(start, (ahead - start) / self.half)
+
+        node.on_click(self.hear(heard))
+
+    def on_drag(self, node: Any, dragged: WhenDragged, *, modifier: Any = None) -> None:
+        """Have drags of a node itself heard, with a key that is pressed meanwhile."""
+
+        def heard(event: Any) -> None:
+            dragged(self.world(event.start_position), self.world(event.end_position), event.phase)
+
+        node.on_drag("left", modifier=modifier)(self.hear(heard))
 
     def _many(
-        self, name: str, unit: Callable[[], Mesh], rotations: Floats, positions: Floats, sizes: Floats, colors: Any
-    ) -> Any:
+        self, name: str, unit: Callable[[], Mesh], rotations: Floats, positions: Floats, sizes: Floats, colors: Any,
+        grip: Grip | None,
+    ) -> Any:  # fmt: skip
         """As many of one mesh as there are positions, each with its own rotation and size."""
         node = self._nodes.get(name)
         shades = np.broadcast_to(np.asarray(colors, dtype=np.uint8), positions.shape)
@@ -236,6 +270,9 @@ class Viewport:
             name, mesh.points.astype(np.float32), faces, **given, lod="off", flat_shading=mesh is ROD, material=OVER,
             cast_shadow=False, receive_shadow=False,
         )  # fmt: skip
+        if grip is not None:
+            self.on_click(made, grip.clicked)
+            self.on_drag(made, grip.dragged)
         return self._keep(name, made)
 
     def label(self, name: str, text: str, at: Any) -> Any:
@@ -426,24 +463,13 @@ class Drawn:
         found = self.hit(start, direction)
         return None if found is None else found.vertex
 
-    def on_click(self, clicked: Callable[[Floats, Floats], None]) -> None:
-        """`clicked` gets the ray of a click on the shape: where it starts and which direction it goes, in the world."""
+    def on_click(self, clicked: WhenClicked) -> None:
+        """Have clicks on the shape heard."""
+        self.stage.on_click(self.handle, clicked)
 
-        def heard(event: Any) -> None:
-            start = self.stage.world(event.ray_origin)
-            ahead = self.stage.world(np.add(event.ray_origin, event.ray_direction))
-            clicked(start, (ahead - start) / self.stage.half)
-
-        self.handle.on_click(self.stage.hear(heard))
-
-    def on_drag(self, dragged: Callable[[Floats, Floats, Phase], None], *, modifier: Any = "shift") -> None:
-        """`dragged` gets where the shape was grabbed and where the pointer is now, in the world, and the phase."""
-
-        def heard(event: Any) -> None:
-            start, end = self.stage.world(event.start_position), self.stage.world(event.end_position)
-            dragged(start, end, event.phase)
-
-        self.handle.on_drag("left", modifier=modifier)(self.stage.hear(heard))
+    def on_drag(self, dragged: WhenDragged, *, modifier: Any = "shift") -> None:
+        """Have drags of the shape itself heard."""
+        self.stage.on_drag(self.handle, dragged, modifier=modifier)
 
 
 def heat(shares: Floats) -> Floats:

@@ -8,7 +8,7 @@ in real time instead, and the scene's own frame is shown when it has come to res
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -24,7 +24,7 @@ from pliant.app.studio.obstacles import Obstacles
 from pliant.app.studio.opening import SHAPE_KINDS, kinds_of
 from pliant.app.studio.pairing import Pairing
 from pliant.app.studio.panel import Panel
-from pliant.app.studio.viewport import Phase
+from pliant.app.studio.viewport import Grip, Phase
 from pliant.app.studio.worker import Job
 from pliant.core import rotations
 from pliant.core.errors import InputError
@@ -37,6 +37,7 @@ from pliant.engines.simulate.app.panel_bones import (
     BonesView,
     clicked_point,
     first_to_rotate,
+    grabbed,
     joint_near,
     joint_of_bone_near,
 )
@@ -93,11 +94,12 @@ class ElasticPanel(Panel):
         follows = bool(file) and desk.read(lambda: "motion" in own_kinds(_whole(file, desk)))
         self.draft = Draft(document, follows=follows)
         self.making = Making(desk)
-        self.bones = BonesView(desk.stage)
+        self.bones = BonesView(desk.stage, Grip(self._clicked, self._pulled))
         self.pose: SkeletonPose | None = None
         self.joint = 0
         self._poses: Any = ()  # the bones at the clip's frames
         self._dragging = self._swings = False
+        self._held: Callable[[Floats], tuple[Floats, Floats]] | None = None  # what drags the handle by a bone
         self._live: tuple[Document, LiveBody] | None = None
         self._goal: float | None = None  # the time to go to, once there are frames up to it
         self.poses = PoseControls(self)
@@ -150,6 +152,7 @@ class ElasticPanel(Panel):
     def measure(self, metres: float | None) -> None:
         """See `pliant.app.studio.panel.Panel`."""
         if self._longest:
+            self.desk.seal("Units")
             self.draft.put("size", None if metres is None else significant(metres * self._longest)[0])
             self.show_options()
             self.changed()
@@ -458,6 +461,29 @@ class ElasticPanel(Panel):
             self._pose_by(key, np.array(key.get("move", [0.0, 0.0, 0.0])) + step)
         elif phase == "end":
             self.changed()
+
+    def _pulled(self, start: Floats, end: Floats, phase: Phase) -> None:
+        """A bone is dragged itself: it turns about its joint; the ball of a root moves."""
+        if self.pose is None or self.sketching.on or self._paints or not self.draft.by_hand:
+            return
+        if phase == "start":
+            joint, moves = grabbed(self.pose, start, CLICK_REACH * self.bones.radius)
+            positions, orientations = world_rotations(self.pose)
+            self.choose(self.pose.skeleton.names[joint])
+            at, as_it_was = positions[joint], orientations[joint]
+
+            def held(end: Floats) -> tuple[Floats, Floats]:
+                if moves:
+                    return at + end - start, as_it_was
+                return at, rotations.multiply(rotations.between(start - at, end - at), as_it_was)
+
+            self._held = held
+        if self._held is not None:
+            position, rotation = self._held(end)
+            self.desk.stage.move(GIZMO, position, rotation)
+            self._rotated(self.pose.skeleton.names[self.joint], position, rotation, phase)
+        if phase == "end":
+            self._held = None
 
     def _pose_by(self, key: dict[str, Any], move: Floats) -> None:
         """Keep a key at the timeline's time, and show its bones at once."""
