@@ -113,12 +113,17 @@ def test_the_camera_looks_from_a_side_with_all_in_view_as_large_as_can_be(window
     np.testing.assert_allclose(np.abs(camera.position - camera.look_at), way, atol=1e-9)
 
 
-def test_what_is_opened_is_in_view(window: Any) -> None:
+def test_what_is_opened_is_in_view_with_its_obstacles(window: Any) -> None:
     camera = window.client.camera
     camera.aspect = 0.5
     window.start(dict(BAR))
     assert all_done(window.live)
     assert 0.75 < np.abs(seen(camera, window.stage.shown(window.panel.drawn.points))).max() < 1
+    hand = {"engine": "blend", "shapes": {"gallery": "hand", "vertices": 500, "names": ["open", "fist"]}}
+    window.start(hand | {"obstacles": [{"what": "sphere:0.4,0.1,0,0.02"}, {"what": "plane:0,-0.1,0,0,1,0"}]})
+    assert all_done(window.live)
+    assert np.abs(seen(camera, window.stage.shown(window.panel.drawn.points))).max() < 1
+    assert 0.75 < np.abs(seen(camera, window.stage.shown([[0.42, 0.1, 0.0]]))).max() < 1
 
 
 def test_a_picture_of_what_is_seen_is_offered(window: Any) -> None:

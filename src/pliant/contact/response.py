@@ -25,6 +25,7 @@ from pliant.contact.coulomb import bounded
 from pliant.contact.forces import LocalCompliance, Rows
 from pliant.contact.inverse_hessian import InverseHessian
 from pliant.contact.steps import ContactStep, Guess, LocalContactsStep, contact_step, longest, padded
+from pliant.core.cancellation import check_cancelled
 from pliant.core.topology import Floats, Ints
 from pliant.numerics.line_search import SUFFICIENT_DECREASE
 
@@ -118,6 +119,7 @@ def minimise(
         return ContactMinimum(x, model, rows, forces, iteration, residual, converged)
 
     for iteration in range(iterations):
+        check_cancelled()
         if thread_time() > deadline:
             return outcome(iteration, False)
         move = contact_step(body, gradient, z, model, rows, guess)
@@ -188,6 +190,7 @@ def settle(
     forces = padded(forces, len(rows)) if forces is not None and len(forces) <= len(rows) else None
     alternating = none = _AlternatingRows.none()
     for iteration in range(iterations):
+        check_cancelled()
         for k in range(MAX_MEETINGS + 1):
             guess = None if forces is None else np.concatenate([padded(forces, len(rows)), alternating.forces])
             move = LocalContactsStep(

@@ -103,7 +103,8 @@ class Viewport:
         self.stream = stream or Stream(tell, lambda: None)
         self.stream.clear()
         self._scene, self._scope, self._failed, self.style = scope.scene, scope, failed, style or ViewStyle()
-        self._shapes: dict[str, Drawn] = {}
+        self._shapes: dict[str, Drawn] = {}  # drawn in the window's style
+        self._framed: dict[str, Drawn] = {}  # had in view
         self.middle: Floats = np.zeros(3)
         self.half = 1.0
         self._upright: Floats = IDENTITY
@@ -129,7 +130,7 @@ class Viewport:
 
     def look_from(self, side: str | None = None) -> None:
         """Have all shapes in view, from a side (`CAMERA_SIDES`) or from where the camera is."""
-        every = [self.shown(drawn.points) for drawn in self._shapes.values()]
+        every = [self.shown(drawn.points) for drawn in list(self._framed.values())]
         if not every:
             return
         view = self._scope.camera
@@ -182,10 +183,14 @@ class Viewport:
 
     # What there is
 
-    def shape(self, name: str, shape: Shape, *, color: RGB = SHAPE_COLOR, opacity: float | None = None) -> Drawn:
-        """A mesh, the skin of tetrahedra, or points."""
+    def shape(
+        self, name: str, shape: Shape, *, color: RGB = SHAPE_COLOR, opacity: float | None = None, framed: bool = True
+    ) -> Drawn:
+        """A mesh, the skin of tetrahedra, or points. framed: whether it is had in view."""
         drawn = Drawn(self, name, shape, color, opacity)
         self._keep(name, drawn.handle)
+        if framed:
+            self._framed[name] = drawn
         if color == SHAPE_COLOR:
             self._shapes[name] = drawn
             drawn.dress()
@@ -344,6 +349,7 @@ class Viewport:
             if known == name or known.startswith(f"{name}/"):
                 node = self._nodes.pop(known, None)
                 self._shapes.pop(known, None)
+                self._framed.pop(known, None)
                 self.stream.remove(known)
                 self.selection.drop(known)
                 if node is not None:  # or another thread has taken it away
