@@ -30,7 +30,7 @@ QUIET_TIME = 0.12
 
 
 LONG = 2.0
-"""Seconds after which a shape that is out of date is not worth finishing, though a hand that drags sees nothing then."""
+"""Seconds after which a shape that is out of date is not finished, though a hand that drags sees nothing then."""
 
 
 class StoppedError(Exception):
@@ -77,7 +77,6 @@ class Job:
             self.serve(self)
         if self.stale:
             raise StoppedError
-
 
     def give_up(self) -> None:
         """In the middle of a solve: raise StoppedError if nobody waits for it."""
