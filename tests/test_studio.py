@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import threading
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, get_args
 
@@ -482,3 +484,22 @@ def test_a_scrub_while_a_frame_is_drawn_is_not_lost(stops: bool) -> None:
     timeline.scrub(30)
     assert (timeline.frame, shown[-1]) == (30, 30)
     timeline.close()
+
+
+def test_nothing_private_of_viser_is_used() -> None:
+    """What is private and used of anything but oneself is the studio's own."""
+    folder = Path(pliant.__file__).parent
+    files = [*(folder / "app" / "studio").glob("*.py"), *folder.glob("engines/*/app/panel*.py")]
+    used, own = set(), set()
+    for file in files:
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef):
+                own.add(node.name)
+            elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+                own.add(node.target.id)
+            elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self":
+                own |= {node.attr} if isinstance(node.ctx, ast.Store) else set()
+            elif isinstance(node, ast.Attribute) and node.attr.startswith("_") and not node.attr.endswith("__"):
+                used.add(node.attr)
+    assert used
+    assert used <= own, used - own
