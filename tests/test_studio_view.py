@@ -107,7 +107,7 @@ def test_the_camera_looks_from_a_side_with_all_in_view_as_large_as_can_be(window
         do(window, "look_from", side)
         way = np.abs(camera.position - camera.look_at)
         assert way[axis] == pytest.approx(np.linalg.norm(way), rel=1e-3)
-        assert 0.75 < np.abs(seen(camera, points)).max() < 1
+        assert 0.65 < np.abs(seen(camera, points)).max() < 1
     do(window, "look_from", "nowhere")
     do(window, "look_from", "All")
     np.testing.assert_allclose(np.abs(camera.position - camera.look_at), way, atol=1e-9)
@@ -118,12 +118,12 @@ def test_what_is_opened_is_in_view_with_its_obstacles(window: Any) -> None:
     camera.aspect = 0.5
     window.start(dict(BAR))
     assert all_done(window.live)
-    assert 0.75 < np.abs(seen(camera, window.stage.shown(window.panel.drawn.points))).max() < 1
+    assert 0.65 < np.abs(seen(camera, window.stage.shown(window.panel.drawn.points))).max() < 1
     hand = {"engine": "blend", "shapes": {"gallery": "hand", "vertices": 500, "names": ["open", "fist"]}}
     window.start(hand | {"obstacles": [{"what": "sphere:0.4,0.1,0,0.02"}, {"what": "plane:0,-0.1,0,0,1,0"}]})
     assert all_done(window.live)
     assert np.abs(seen(camera, window.stage.shown(window.panel.drawn.points))).max() < 1
-    assert 0.75 < np.abs(seen(camera, window.stage.shown([[0.42, 0.1, 0.0]]))).max() < 1
+    assert 0.65 < np.abs(seen(camera, window.stage.shown([[0.42, 0.1, 0.0]]))).max() < 1
 
 
 def test_a_picture_of_what_is_seen_is_offered(window: Any) -> None:

@@ -60,8 +60,8 @@ CAMERA_SIDES = {"Front": (0.0, -1.0, 0.0), "Side": (1.0, 0.0, 0.0), "Top": (0.0,
 """Where the camera can look from, on the page."""
 NEAREST = 0.1
 """That the camera comes to what is framed, such as a single point."""
-FRAME_MARGIN = 1.2
-"""Of what is framed, to the page's edges."""
+FRAME_MARGIN = 1.4
+"""Of what is framed, to the page's edges: handles have room there."""
 
 
 WhenClicked = Callable[[Floats, Floats], None]
