@@ -242,7 +242,7 @@ def test_a_body_stands_in_what_the_bar_leaves_and_units_are_said(visit: Any) -> 
     assert " cm" in session._size.content
 
 
-def test_points_and_bones_are_dragged_themselves(visit: Any) -> None:
+def test_points_and_bodies_are_dragged_themselves(visit: Any) -> None:
     window = visit(MAN)
     page, session = window.page, window.session
     close_messages(page)
@@ -259,7 +259,9 @@ def test_points_and_bones_are_dragged_themselves(visit: Any) -> None:
     pose = session.panel.pose
     elbow, hand = (pose.world()[0][pose.skeleton.index(name)] for name in ("forearm.L", "hand.L"))
     x, y = on_page(session, 0.4 * elbow + 0.6 * hand)
+    page.keyboard.down("Shift")
     drag(page, (x, y), (x, y - 60))
+    page.keyboard.up("Shift")
     key = wait_for(lambda: session.panel.document()["motion"]["keys"][0].get("turns"), "a bone that is turned")
     assert list(key) == ["forearm.L"]
     wait_for(lambda: session.panel.pose.world()[0][pose.skeleton.index("hand.L")][1] > hand[1] + 0.03, "the hand above")

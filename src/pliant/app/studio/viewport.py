@@ -72,7 +72,7 @@ WhenDragged = Callable[[Floats, Floats, Phase], None]
 
 @dataclass(frozen=True)
 class Grip:
-    """What is done with balls or rods themselves."""
+    """What is done with balls themselves."""
 
     clicked: WhenClicked
     dragged: WhenDragged
@@ -227,7 +227,7 @@ class Viewport:
         sizes = np.full((len(positions), 3), radius / self.half)
         return self._many(name, lambda: sphere_mesh(200, 1.0), rotations, positions, sizes, colors, grip)
 
-    def rods(self, name: str, segments: Any, radius: float, colors: Any, *, grip: Grip | None = None) -> Any:
+    def rods(self, name: str, segments: Any, radius: float, colors: Any) -> Any:
         """Rods along segments (k, 2, 3), thick near their start and pointed, as bones are drawn; as `balls`."""
         ends = self.shown(segments).reshape(-1, 2, 3)
         along = ends[:, 1] - ends[:, 0]
@@ -235,7 +235,7 @@ class Viewport:
         rotations = between(np.tile([0.0, 0.0, 1.0], (len(along), 1)), along)
         thick = np.minimum(radius / self.half, 0.2 * lengths)
         sizes = np.stack([thick, thick, lengths], axis=1)
-        return self._many(name, lambda: ROD, rotations, ends[:, 0], sizes, colors, grip)
+        return self._many(name, lambda: ROD, rotations, ends[:, 0], sizes, colors, None)
 
     def on_click(self, node: Any, clicked: WhenClicked) -> None:
         """Have clicks on a node heard."""
@@ -251,7 +251,9 @@ class Viewport:
         """Have drags of a node itself heard, with a key that is pressed meanwhile."""
 
         def heard(event: Any) -> None:
-            dragged(self.world(event.start_position), self.world(event.end_position), event.phase)
+            start, end = self.world(event.start_position), self.world(event.end_position)
+            if np.isfinite([*start, *end]).all():
+                dragged(start, end, event.phase)
 
         node.on_drag("left", modifier=modifier)(self.hear(heard))
 
@@ -309,6 +311,11 @@ class Viewport:
 
         def heard(event: Any) -> None:
             at, rotation = self.world(event.target.position), self.world_rotation(event.target.wxyz)
+            if not np.isfinite([*at, *rotation]).all():  # an arrow that points at the eye
+                movable = self.selection.movables.get(name)
+                if movable is not None:
+                    self.move(name, movable.at, movable.rotation)
+                return
             if name != self.selection.name:
                 self.selection.select(name)
             if self.selection.follow(name, at, rotation):

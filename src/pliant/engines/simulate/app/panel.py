@@ -8,7 +8,7 @@ in real time instead, and the scene's own frame is shown when it has come to res
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -24,7 +24,7 @@ from pliant.app.studio.obstacles import Obstacles
 from pliant.app.studio.opening import SHAPE_KINDS, kinds_of
 from pliant.app.studio.pairing import Pairing
 from pliant.app.studio.panel import Panel
-from pliant.app.studio.viewport import Grip, Phase
+from pliant.app.studio.viewport import Phase
 from pliant.app.studio.worker import Job
 from pliant.core import rotations
 from pliant.core.errors import InputError
@@ -37,7 +37,6 @@ from pliant.engines.simulate.app.panel_bones import (
     BonesView,
     clicked_point,
     first_to_rotate,
-    grabbed,
     joint_near,
     joint_of_bone_near,
 )
@@ -94,12 +93,12 @@ class ElasticPanel(Panel):
         follows = bool(file) and desk.read(lambda: "motion" in own_kinds(_whole(file, desk)))
         self.draft = Draft(document, follows=follows)
         self.making = Making(desk)
-        self.bones = BonesView(desk.stage, Grip(self._clicked, self._pulled))
+        self.bones = BonesView(desk.stage)
         self.pose: SkeletonPose | None = None
         self.joint = 0
         self._poses: Any = ()  # the bones at the clip's frames
         self._dragging = self._swings = False
-        self._held: Callable[[Floats], tuple[Floats, Floats]] | None = None  # what drags the handle by a bone
+        self._held: tuple[Floats, ...] = np.zeros(3), rotations.IDENTITY  # the joint of a bone that is dragged
         self._live: tuple[Document, LiveBody] | None = None
         self._goal: float | None = None  # the time to go to, once there are frames up to it
         self.poses = PoseControls(self)
@@ -300,9 +299,7 @@ class ElasticPanel(Panel):
             stage.look_at(scene.shape.points, up_axis(scene.shape, scene.up))
             self.drawn = stage.shape(BODY, scene.shape)
             self.drawn.on_click(self._clicked)
-            self.drawn.on_drag(
-                lambda *drag: self.brush.drag(*drag) if self.brush.on and not self.sketching.on else None
-            )
+            self.drawn.on_drag(lambda *drag: (self.brush.drag if self._paints else self._pulled)(*drag))
             self.brush.take(self.drawn)
             self.obstacles.around(scene.shape.points)
         if self._pending and not scene.static:
@@ -463,27 +460,17 @@ class ElasticPanel(Panel):
             self.changed()
 
     def _pulled(self, start: Floats, end: Floats, phase: Phase) -> None:
-        """A bone is dragged itself: it turns about its joint; the ball of a root moves."""
-        if self.pose is None or self.sketching.on or self._paints or not self.draft.by_hand:
+        """The body is dragged itself: the bone that is nearest to where it was grabbed turns about its joint."""
+        if self.pose is None or self.sketching.on or not self.draft.by_hand:
             return
         if phase == "start":
-            joint, moves = grabbed(self.pose, start, CLICK_REACH * self.bones.radius)
-            positions, orientations = world_rotations(self.pose)
+            joint = joint_of_bone_near(self.pose, start)
             self.choose(self.pose.skeleton.names[joint])
-            at, as_it_was = positions[joint], orientations[joint]
-
-            def held(end: Floats) -> tuple[Floats, Floats]:
-                if moves:
-                    return at + end - start, as_it_was
-                return at, rotations.multiply(rotations.between(start - at, end - at), as_it_was)
-
-            self._held = held
-        if self._held is not None:
-            position, rotation = self._held(end)
-            self.desk.stage.move(GIZMO, position, rotation)
-            self._rotated(self.pose.skeleton.names[self.joint], position, rotation, phase)
-        if phase == "end":
-            self._held = None
+            self._held = tuple(place[joint] for place in world_rotations(self.pose))
+        at, rotation = self._held
+        turned = rotations.multiply(rotations.between(start - at, end - at), rotation)
+        self.desk.stage.move(GIZMO, at, turned)
+        self._rotated(self.pose.skeleton.names[self.joint], at, turned, phase)
 
     def _pose_by(self, key: dict[str, Any], move: Floats) -> None:
         """Keep a key at the timeline's time, and show its bones at once."""

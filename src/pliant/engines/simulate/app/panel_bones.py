@@ -13,7 +13,7 @@ import numpy as np
 
 from pliant.app.scene.posing import rotated_pose
 from pliant.app.studio.desk import Document
-from pliant.app.studio.viewport import HANDLE_COLOR, VIEWPORT_BONE_COLOR, Grip, Viewport
+from pliant.app.studio.viewport import HANDLE_COLOR, VIEWPORT_BONE_COLOR, Viewport
 from pliant.core import rotations
 from pliant.core.errors import InputError
 from pliant.core.skeleton import Skeleton, SkeletonPose
@@ -46,10 +46,10 @@ def posed_segments(pose: SkeletonPose) -> tuple[Ints, Floats]:
 
 
 class BonesView:
-    """The bones of one pose on a stage, one joint marked. grip: what is done with them."""
+    """The bones of one pose on a stage, one joint marked."""
 
-    def __init__(self, stage: Viewport, grip: Grip) -> None:
-        self.stage, self._grip = stage, grip
+    def __init__(self, stage: Viewport) -> None:
+        self.stage = stage
         self.visible = True
 
     @property
@@ -70,10 +70,9 @@ class BonesView:
             )
         else:
             self.stage.remove(NAME)
-        self.stage.balls(JOINTS, positions, self.radius, shades, grip=self._grip)
+        self.stage.balls(JOINTS, positions, self.radius, shades)
         if len(segments):
-            thickness = BONE_THICKNESS * self.stage.half
-            self.stage.rods(BONES, segments, thickness, shades[owners], grip=self._grip)
+            self.stage.rods(BONES, segments, BONE_THICKNESS * self.stage.half, shades[owners])
         else:
             self.stage.remove(BONES)
         for name in (JOINTS, BONES, NAME):
@@ -99,16 +98,6 @@ def joint_of_bone_near(pose: SkeletonPose, point: Floats) -> int:
     if not len(segments):
         return 0
     return int(owners[nearest_segment(point[None], segments[:, 0], segments[:, 1])[0][0]])
-
-
-def grabbed(pose: SkeletonPose, point: Floats, reach: float) -> tuple[int, bool]:
-    """What a bone is dragged by at a point: the joint it turns about; or a root, by its own ball, which moves."""
-    away = np.linalg.norm(pose.world()[0] - point, axis=1)
-    joint = int(away.argmin())
-    if away[joint] > reach:
-        return joint_of_bone_near(pose, point), False
-    above = int(pose.skeleton.parents[joint])
-    return (above, False) if above >= 0 else (joint, True)
 
 
 def first_to_rotate(skeleton: Skeleton, up: Floats) -> int:
