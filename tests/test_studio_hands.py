@@ -118,7 +118,7 @@ def test_keys_are_copied_and_a_part_is_played_at_another_speed(visit: Any) -> No
 def test_what_was_deleted_and_left_unsaved_is_asked_about(visit: Any) -> None:
     window = visit(HAND)
     page, session = window.page, window.session
-    assert "shown.toml" in page.title()
+    wait_for(lambda: "shown.toml" in page.title(), "the title")
     page.get_by_role("button", name="Add a ball").click()
     wait_for(lambda: "obstacles" in session.panel.document() and page.title().startswith("•"), "a ball, not saved")
     page.keyboard.press("Delete")
