@@ -174,7 +174,7 @@ def test_a_solve_that_nobody_waits_for_stops_in_the_middle(worker: Worker, monke
             time.sleep(0.001)
         check_cancelled()
         ends.append("shown")
-        monkeypatch.setattr("pliant.app.studio.worker.LONG", 0.0)
+        monkeypatch.setattr("pliant.app.studio.worker.LONGEST_UNSEEN", 0.0)
         check_cancelled()
 
     begun.clear()

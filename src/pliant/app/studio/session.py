@@ -475,9 +475,9 @@ class Session:
         if self.panel is None or drawn is None:
             return
         given, world = self.panel.metres, drawn.shape.world
-        said = _units_of(given)
-        self._units_shown = self._units.value = said or UNITS_OF_SHAPE
-        units = UNITS[name][0] if (name := said or _units_of(world and world.metres)) else ""
+        chosen = _units_of(given)
+        self._units_shown = self._units.value = chosen or UNITS_OF_SHAPE
+        units = UNITS[name][0] if (name := chosen or _units_of(world and world.metres)) else ""
         sides = " × ".join(f"{side:.3g}" for side in np.ptp(drawn.shape.points, axis=0))
         self._size.content = f"The shape is {sides} {units or 'units'}."
         self.page.show(units=units)

@@ -29,7 +29,7 @@ QUIET_TIME = 0.12
 """Seconds without a newer request after which what is shown is worth refining."""
 
 
-LONG = 2.0
+LONGEST_UNSEEN = 2.0
 """Seconds after which a shape that is out of date is not finished, though a hand that drags sees nothing then."""
 
 
@@ -80,7 +80,7 @@ class Job:
 
     def give_up(self) -> None:
         """In the middle of a solve: raise StoppedError if nobody waits for it."""
-        finishes = self.serve is None and time.monotonic() - self.began < LONG
+        finishes = self.serve is None and time.monotonic() - self.began < LONGEST_UNSEEN
         if self.dropped or (self.stale and not finishes):
             raise StoppedError
 

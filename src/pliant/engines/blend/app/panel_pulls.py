@@ -34,7 +34,7 @@ class PullHandles:
         self._writing = threading.Lock()  # the page's loop and the worker both replace them
         self._chosen: int | None = None  # a vertex that has a handle but is not pulled yet
         self._grabbed: int | None = None
-        self._held: Floats = np.zeros(3)  # where a ball was that is dragged
+        self._grip: Floats = np.zeros(3)  # where a ball was that is dragged
         self._buttons: dict[int, Any] = {}
         self.folder = desk.gui.add_folder("Pulls", expand_by_default=True)
         with self.folder:
@@ -169,9 +169,9 @@ class PullHandles:
         if phase == "start":
             stage.selection.select(handle)
             to = {pull["vertex"]: pull["to"] for pull in self.tables if "to" in pull}
-            self._held = np.array(to.get(vertex, self.drawn.points[vertex]))
-        stage.move(handle, self._held + end - start)
-        self._pull(vertex, self._held + end - start)
+            self._grip = np.array(to.get(vertex, self.drawn.points[vertex]))
+        stage.move(handle, self._grip + end - start)
+        self._pull(vertex, self._grip + end - start)
 
     def _unmark_chosen(self) -> None:
         if self._chosen is not None:

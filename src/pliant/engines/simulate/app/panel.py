@@ -98,7 +98,7 @@ class ElasticPanel(Panel):
         self.joint = 0
         self._poses: Any = ()  # the bones at the clip's frames
         self._dragging = self._swings = False
-        self._held: tuple[Floats, ...] = np.zeros(3), rotations.IDENTITY  # the joint of a bone that is dragged
+        self._grip: tuple[Floats, ...] = np.zeros(3), rotations.IDENTITY  # the joint of a bone that is dragged
         self._live: tuple[Document, LiveBody] | None = None
         self._goal: float | None = None  # the time to go to, once there are frames up to it
         self.poses = PoseControls(self)
@@ -466,11 +466,11 @@ class ElasticPanel(Panel):
         if phase == "start":
             joint = joint_of_bone_near(self.pose, start)
             self.choose(self.pose.skeleton.names[joint])
-            self._held = tuple(place[joint] for place in world_rotations(self.pose))
-        at, rotation = self._held
-        turned = rotations.multiply(rotations.between(start - at, end - at), rotation)
-        self.desk.stage.move(GIZMO, at, turned)
-        self._rotated(self.pose.skeleton.names[self.joint], at, turned, phase)
+            self._grip = tuple(values[joint] for values in world_rotations(self.pose))
+        at, rotation = self._grip
+        orientation = rotations.multiply(rotations.between(start - at, end - at), rotation)
+        self.desk.stage.move(GIZMO, at, orientation)
+        self._rotated(self.pose.skeleton.names[self.joint], at, orientation, phase)
 
     def _pose_by(self, key: dict[str, Any], move: Floats) -> None:
         """Keep a key at the timeline's time, and show its bones at once."""

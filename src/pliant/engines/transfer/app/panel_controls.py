@@ -46,7 +46,7 @@ class ControlNodes:
         self.dragged: Chosen | None = None
         """The one whose handle is being dragged: its position is the page's own."""
         self._points: Floats = np.zeros((0, 3))
-        self._held = Chosen("positions", 0), np.zeros(3)  # whose ball is dragged, and where it was
+        self._grip = Chosen("positions", 0), np.zeros(3)  # whose ball is dragged, and where it was
 
     @property
     def radius(self) -> float:
@@ -151,9 +151,9 @@ class ControlNodes:
         """A point is dragged itself; of other controls the ball is chosen."""
         if phase == "start":
             k = int(np.linalg.norm(self._points - start, axis=1).argmin())
-            self._held = self._of_ball(k), self._points[k]
-            self._choose(self._held[0])
-        which, origin = self._held
+            self._grip = self._of_ball(k), self._points[k]
+            self._choose(self._grip[0])
+        which, origin = self._grip
         if which.kind == "positions":
             self._stage.move(handle_name(which), origin + end - start)
             self._moved(which, origin + end - start, rotations.IDENTITY, phase)

@@ -37,7 +37,7 @@ class CageEditing:
         self._cage: Mesh | None = None
         self._points: Floats = np.zeros((0, 3))
         self._chosen: int | None = None
-        self._held: Floats = np.zeros(3)  # where a vertex was that is dragged
+        self._grip: Floats = np.zeros(3)  # where a vertex was that is dragged
         self._count = 0
 
     def show(self, cage: Mesh, target: Shape) -> None:
@@ -79,9 +79,9 @@ class CageEditing:
         """A vertex is dragged itself."""
         if phase == "start":
             self._choose(int(np.linalg.norm(self._points - start, axis=1).argmin()))
-            self._held = self._points[self._chosen].copy()
-        self._stage.move(VERTEX_HANDLE, self._held + end - start)
-        self._dragged(self._held + end - start, rotations.IDENTITY, phase)
+            self._grip = self._points[self._chosen].copy()
+        self._stage.move(VERTEX_HANDLE, self._grip + end - start)
+        self._dragged(self._grip + end - start, rotations.IDENTITY, phase)
 
     def _dragged(self, position: Floats, rotation: Floats, phase: Phase) -> None:
         if self._chosen is None or self._cage is None:
