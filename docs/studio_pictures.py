@@ -60,8 +60,7 @@ def main() -> None:
             session = next(iter(studio.sessions.values()))
             assert session.live.idle(180)
             page.wait_for_timeout(4000)
-            for close in page.locator(".mantine-Notification-closeButton").all():
-                close.click()
+            page.wait_for_function("!document.querySelector('.mantine-Notification-root')")  # they close by themselves
             page.wait_for_timeout(3000)
             page.screenshot(path=IMAGES / f"studio-{name}.png")
             if name == "simulate":

@@ -113,7 +113,7 @@ class Widget:
         self.callbacks.append(callback)
         return callback
 
-    on_update = on_click = _listen
+    on_update = _listen
 
     def on_drag(self, button: str = "left", *, modifier: Any = None) -> Any:
         return lambda callback: self.drags.append(callback) or callback
@@ -166,6 +166,13 @@ class Widget:
         fire(self.drags, SimpleNamespace(start_position=tuple(start), end_position=tuple(end), phase=phase))
 
 
+class Pressed(Widget):
+    """A button, or what is clicked in the scene."""
+
+    __hash__ = None  # type: ignore[assignment]
+    on_click = Widget._listen
+
+
 class Gui:
     """``client.gui``: every ``add_...`` makes a widget, found again by its label."""
 
@@ -200,7 +207,9 @@ class Gui:
             if "initial_value" in props:
                 props["value"] = props.pop("initial_value")
             props.setdefault("label", label)
-            widget = Widget(call[4:], str(label), self.widgets, open_folders=self._open, **props)
+            widget = (Pressed if "button" in call else Widget)(
+                call[4:], str(label), self.widgets, open_folders=self._open, **props
+            )
             self.widgets[str(label)] = widget
             self.every.append(widget)
             if self._open:
@@ -257,7 +266,7 @@ class Scene:
                 props |= {"glb_data": args[0]}
             props.setdefault("position", np.zeros(3))
             props.setdefault("wxyz", np.array([1.0, 0.0, 0.0, 0.0]))
-            node = Widget(call[4:], name, self.nodes, **props)
+            node = Pressed(call[4:], name, self.nodes, **props)
             if name in self.nodes:
                 self.nodes[name].remove()
             self.nodes[name] = node
@@ -276,8 +285,9 @@ class Client:
         self.client_id = client_id
         self.gui, self.scene = Gui(), Scene()
         self.camera = SimpleNamespace(
-            image_height=30, image_width=40, position=np.array([0.0, -2.0, 0.0]), look_at=np.zeros(3), fov=1.0
-        )
+            image_height=30, image_width=40, position=np.array([0.0, -2.0, 0.0]), look_at=np.zeros(3), fov=1.0,
+            aspect=4 / 3, up_direction=np.array([0.0, 0.0, 1.0]),
+        )  # fmt: skip
         self.notes: list[tuple[str, str]] = []
         self.downloads: dict[str, bytes] = {}
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import threading
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, get_args
 
@@ -21,6 +23,7 @@ from pliant.app.studio.timeline import Timeline
 from pliant.app.studio.viewport import Viewport
 from pliant.app.studio.widgets import Widgets, slider_range, slider_step
 from pliant.app.studio.worker import Job, StoppedError, Worker
+from pliant.core.cancellation import check_cancelled
 from pliant.core.errors import InputError
 from pliant.core.options import POINT, POSITIVE, Choice, Either, Flag, Number, Options, Whole, option
 from pliant.engines.blend.options import BlendOptions
@@ -138,6 +141,50 @@ def test_work_in_the_background_stops_when_it_is_dropped_or_replaced(worker: Wor
         assert worker.idle(5)
     assert done == ["stopped"] * 2
     assert worker.errors == []  # type: ignore[attr-defined]
+
+
+def test_a_solve_that_nobody_waits_for_stops_in_the_middle(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, ends = threading.Event(), list[str]()
+
+    def solve(job: Job) -> None:
+        begun.set()
+        try:
+            while True:
+                check_cancelled()
+                time.sleep(0.001)
+        finally:
+            ends.append(job.lane)
+
+    for background, end in (
+        (True, lambda: worker.ask("frames", lambda job: None, background=True)),
+        (True, lambda: worker.drop("frames")),
+        (False, lambda: worker.drop("frames")),
+    ):
+        begun.clear()
+        worker.ask("frames", solve, background=background)
+        assert begun.wait(5)
+        assert not worker.idle(0.05)
+        end()
+        assert worker.idle(5)
+    assert ends == ["frames"] * 3
+
+    def shown(job: Job) -> None:  # what a hand drags is finished, unless that takes long
+        begun.set()
+        while not job.stale:
+            time.sleep(0.001)
+        check_cancelled()
+        ends.append("shown")
+        monkeypatch.setattr("pliant.app.studio.worker.LONGEST_UNSEEN", 0.0)
+        check_cancelled()
+
+    begun.clear()
+    worker.ask("show", shown)
+    assert begun.wait(5)
+    worker.ask("show", lambda job: None)
+    assert worker.idle(5)
+    assert ends[3:] == ["shown"]
+    assert worker.errors == []  # type: ignore[attr-defined]
+    check_cancelled()  # here nothing does
 
 
 def test_a_request_starts_before_work_in_the_background(worker: Worker) -> None:
@@ -437,3 +484,22 @@ def test_a_scrub_while_a_frame_is_drawn_is_not_lost(stops: bool) -> None:
     timeline.scrub(30)
     assert (timeline.frame, shown[-1]) == (30, 30)
     timeline.close()
+
+
+def test_nothing_private_of_viser_is_used() -> None:
+    """What is private and used of anything but oneself is the studio's own."""
+    folder = Path(pliant.__file__).parent
+    files = [*(folder / "app" / "studio").glob("*.py"), *folder.glob("engines/*/app/panel*.py")]
+    used, own = set(), set()
+    for file in files:
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef):
+                own.add(node.name)
+            elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+                own.add(node.target.id)
+            elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self":
+                own |= {node.attr} if isinstance(node.ctx, ast.Store) else set()
+            elif isinstance(node, ast.Attribute) and node.attr.startswith("_") and not node.attr.endswith("__"):
+                used.add(node.attr)
+    assert used
+    assert used <= own, used - own

@@ -362,6 +362,12 @@ def test_a_shape_is_pulled_by_shift_and_by_handles(window: Any) -> None:
     assert pull["vertex"] == tip
     np.testing.assert_allclose(pull["to"], to, atol=1e-9)
     np.testing.assert_allclose(shown.shown(), shown.run().points[0], atol=1e-12)
+    ball, aside = shown.scene[f"/blend/pull {tip}/ball"], np.array([0.02, 0.0, 0.0])
+    for share, phase in ((0.0, "start"), (1.0, "end")):  # by its ball
+        ball.pull(shown.display(to), shown.display(to + share * aside), phase)
+    shown.rest()
+    to = to + aside
+    np.testing.assert_allclose(shown.panel.document()["pulls"][0]["to"], to, atol=1e-9)
     np.testing.assert_allclose(shown.shown()[tip], to, atol=1e-9)
     shown.scene[f"/blend/pull {tip}/handle"].drag(shown.display(base[tip]))
     shown.rest()
@@ -700,3 +706,26 @@ def test_stiffness_is_painted_on_the_shape(window: Any) -> None:
     np.testing.assert_allclose(shown.shown(), free, atol=1e-9)
     shown.gui["Paint stiffness"].set(False)
     assert shown.panel.drawn.colors is None
+
+
+def test_a_number_that_is_typed_beyond_the_ends_is_the_nearest(window: Any) -> None:
+    shown = window(SHORT)
+    frames = shown.client.gui["Frames in all"]
+    frames.set(0)
+    shown.rest()
+    assert (frames.value, shown.session.timeline.count) == (1, 1)
+    do(shown.session, "step", 1)
+    assert not shown.client.notes
+
+
+def test_a_handle_whose_arrow_points_at_the_eye_stays(window: Any) -> None:
+    shown = window(SHORT | {"obstacles": [{"what": "sphere:0,0.2,0.1,0.02"}]})
+    handle, before = shown.scene["/blend/obstacle 1/handle"], shown.panel.document()
+    place = np.array(handle.position)
+    handle.drag(np.full(3, np.nan))
+    shown.rest()
+    assert shown.panel.document() == before
+    np.testing.assert_allclose(handle.position, place)
+    shown.scene["/blend/obstacle 1/shape"].pull(place, np.full(3, np.nan))
+    shown.rest()
+    assert shown.panel.document() == before

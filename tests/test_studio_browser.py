@@ -190,11 +190,10 @@ def tick(page: Any, label: str) -> None:
 
 
 def close_messages(page: Any) -> None:
-    """As a hand does before it clicks what they cover."""
-    closing = page.locator(".mantine-Notification-closeButton")
-    while closing.count():
-        closing.first.click()
-        page.wait_for_timeout(300)
+    """As a hand does before it clicks what they cover; some close by themselves meanwhile."""
+    closing = "document.querySelectorAll('.mantine-Notification-closeButton').forEach((button) => button.click())"
+    page.evaluate(closing)
+    page.wait_for_function("!document.querySelector('.mantine-Notification-root')")
 
 
 def upload(page: Any, file: Path) -> None:
@@ -238,6 +237,7 @@ def test_a_handle_is_dragged_and_the_shape_goes_along(man: Any) -> None:
 def test_sliders_follow_the_mouse(visit: Any) -> None:
     window = visit(HAND)
     page, session = window.page, window.session
+    close_messages(page)
     tick(page, "Sliders follow")
     still_picture(page)
     points, shapes = shown_points(session), session.panel.scene.shapes
@@ -261,6 +261,7 @@ def test_sliders_follow_the_mouse(visit: Any) -> None:
 def test_bones_are_drawn_by_clicks_through_the_body(visit: Any) -> None:
     window = visit(CREATURE)
     page, session = window.page, window.session
+    close_messages(page)
     open_folder(page, "Draw bones")
     tick(page, "Draw by clicking")
     page.get_by_role("button", name="Remove all joints").click()

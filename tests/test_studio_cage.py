@@ -129,6 +129,19 @@ def test_a_click_on_a_ball_chooses_its_control(window: Window) -> None:
     assert window.panel.document() == BY_HAND
 
 
+def test_a_point_is_dragged_by_its_ball(window: Window) -> None:
+    scene, stage = window.client.scene, window.session.stage
+    balls, handle = scene["/cage/controls/balls"], window.handle("positions", 1)
+    start, way = np.array(handle.position), np.array([0.0, 0.0, 0.3])
+    for share, phase in ((0.0, "start"), (0.4, "update"), (1.0, "end")):
+        balls.pull(start, start + share * way, phase)
+    window.rest()
+    to = window.panel.document()["positions"][1]["to"]
+    np.testing.assert_allclose(stage.shown(to), start + way, atol=1e-5)
+    assert stage.selection.name == handle.name
+    np.testing.assert_allclose(handle.position, start + way, atol=1e-5)
+
+
 def test_controls_are_removed_but_for_the_last_point(window: Window) -> None:
     window.widget("Chosen").set("Turn 1")
     window.widget("Remove it").press()
@@ -333,6 +346,13 @@ def test_a_vertex_of_the_cage_is_dragged_and_that_is_undone(window: Window) -> N
     changed = window.session.scene(window.panel.document()).cage.points
     assert np.flatnonzero(np.abs(changed - cage.points).max(axis=1) > 1e-6 * BAR.diagonal).tolist() == [chosen]
     assert close(changed[chosen], cage.points[chosen] + 0.1 * outwards)
+    balls, corner = window.client.scene["/cage/vertices"], stage.shown(changed[chosen])
+    for share, phase in ((0.0, "start"), (1.0, "update"), (1.0, "end")):  # the vertex itself
+        balls.pull(corner, stage.shown(changed[chosen] + 0.1 * share * outwards), phase)
+    window.rest()
+    again = window.session.scene(window.panel.document()).cage.points
+    assert close(again[chosen], changed[chosen] + 0.1 * outwards)
+    changed = again
     saved = window.session.save("edited")
     assert close(read_scene(saved).cage.points, changed)
     handle = window.client.scene["/cage/vertices/handle"]

@@ -333,16 +333,58 @@ def test_another_material_needs_no_other_body(tentacle):
     assert np.array_equal(tentacle.points, tentacle.run().points[0])
 
 
+def test_a_body_is_dragged_itself(tentacle):
+    at, above = tentacle.panel.pose.world()[0][3:5]
+    start = at + 0.6 * (above - at) + [0.05, 0.0, 0.05]  # on its surface
+    end = at + np.linalg.norm(start - at) * np.array([0.6, 0.8, 0.0])
+    for share, phase in ((0.0, "start"), (0.5, "update"), (1.0, "end")):
+        shown = tentacle.session.stage.shown([start, start + share * (end - start)])
+        tentacle.client.scene["/elastic/body"].pull(*shown, phase)
+    tentacle.rest()
+    (turned,) = tentacle.document["motion"]["keys"][0]["turns"].items()
+    assert turned[0] == SKELETON.names[3]
+    np.testing.assert_allclose(rotations.rotate(turned[1], start - at), end - at, atol=1e-5)
+    assert np.array_equal(tentacle.points, tentacle.run().points[0])
+
+
+def test_units_say_how_large_the_body_is_and_are_undone(tentacle):
+    tentacle.widget("Gravity").set(9.81)
+    tentacle.noted()
+    before, units = tentacle.points, tentacle.widget("Units")
+    units.set("centimetres")
+    tentacle.noted()
+    scene = tentacle.session.scene(tentacle.document)
+    assert scene.unit == pytest.approx(0.01)
+    assert tentacle.document["size"] == pytest.approx(0.01 * np.ptp(scene.shape.points, axis=0).max())
+    assert np.array_equal(tentacle.points, tentacle.run().points[0])
+    assert np.abs(tentacle.points - before).max() > 1e-3
+    assert tentacle.session.page.state["units"] == "cm"
+    assert tentacle.session.history.labels[-1] == "Units"
+    saved = tentacle.document
+    tentacle.session._begin(lambda: dict(saved), "again")  # a saved scene knows them
+    tentacle.noted()
+    assert units.value == "centimetres"
+    for _ in range(2):
+        tentacle.session.undo()
+        tentacle.noted()
+    assert "size" not in tentacle.document
+    assert (units.value, tentacle.session.page.state["units"]) == ("as the shape says", "")
+
+
 def test_a_part_of_the_flesh_has_its_own_material(tentacle):
     tentacle.widget("Gravity").set(9.81)
     tentacle.widget("Material of").set(SKELETON.names[3])
     tentacle.widget("Firmness").set(4.0)
-    tentacle.rest()
+    tentacle.noted()
+    assert tentacle.session.history.labels[-1] == "Material of a part added"
     assert tentacle.document["regions"] == [{"name": SKELETON.names[3], "young": 1e4}]
     assert "material" not in tentacle.document
     assert np.array_equal(tentacle.points, tentacle.run().points[0])
     tentacle.widget("Material of").set("the whole body")
     assert tentacle.widget("Firmness").value == 5.0
+    tentacle.widget("Firmness").set(4.5)
+    tentacle.noted()
+    assert tentacle.session.history.labels[-1] == "Material: Firmness"
 
 
 def test_looking_at_a_material_changes_nothing(window):

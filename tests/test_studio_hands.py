@@ -15,6 +15,7 @@ from PIL import Image as Pillow
 import pliant
 from pliant.app.studio import stream as stream_module
 from test_studio_browser import (
+    CREATURE,
     GUIDED,
     HAND,
     MAN,
@@ -26,6 +27,7 @@ from test_studio_browser import (
     on_page,
     open_folder,
     set_number,
+    shown_points,
     still_picture,
     tick,
     visit,
@@ -116,7 +118,7 @@ def test_keys_are_copied_and_a_part_is_played_at_another_speed(visit: Any) -> No
 def test_what_was_deleted_and_left_unsaved_is_asked_about(visit: Any) -> None:
     window = visit(HAND)
     page, session = window.page, window.session
-    assert "shown.toml" in page.title()
+    wait_for(lambda: "shown.toml" in page.title(), "the title")
     page.get_by_role("button", name="Add a ball").click()
     wait_for(lambda: "obstacles" in session.panel.document() and page.title().startswith("•"), "a ball, not saved")
     page.keyboard.press("Delete")
@@ -219,3 +221,58 @@ def test_a_scene_that_cannot_be_read_leaves_the_one_before(visit: Any, tmp_path:
         session.start(wrong | {"sources": {"motion": {"file": str(tmp_path / "none.bvh")}}})
     assert session.page.arrived(PATIENCE)
     wait_for(lambda: changed(before, still_picture(page)) < 0.001, "the scene before")
+
+
+def test_a_body_stands_in_what_the_bar_leaves_and_units_are_said(visit: Any) -> None:
+    window = visit(CREATURE, size=(1100, 700))
+    page, session = window.page, window.session
+    still_picture(page)
+    bar, view = page.locator("#pliant").bounding_box(), session.client.camera
+    seen = np.array([on_page(session, point) for point in shown_points(session)[::7]])
+    assert view.image_height <= bar["y"]
+    assert (seen > 0).all()
+    assert (seen < [view.image_width, view.image_height]).all()
+    assert np.ptp(seen[:, 1]) > 0.55 * view.image_height, "as large as handles leave room for"
+    open_folder(page, "View")
+    page.get_by_text("Units", exact=True).last.locator("xpath=ancestor::div[.//input][1]//input").first.click()
+    page.get_by_role("option", name="centimetres", exact=True).click()
+    longest = np.ptp(session.panel.drawn.shape.points, axis=0).max()
+    wait_for(lambda: session.panel.document().get("size") == pytest.approx(0.01 * longest), "the body's size")
+    assert page.locator("#pliant [data-is=units]").text_content() == "cm"
+    assert " cm" in session._size.content
+
+
+def test_points_and_bodies_are_dragged_themselves(visit: Any) -> None:
+    window = visit(MAN)
+    page, session = window.page, window.session
+    close_messages(page)
+    still_picture(page)
+    x, y = on_page(session, MAN["positions"][2]["at"])
+    view = np.array(session.client.camera.position)
+    drag(page, (x, y), (x, y - 60))
+    wait_for(lambda: "to" in session.panel.document()["positions"][2], "where the point was dragged")
+    assert session.panel.document()["positions"][2]["to"][1] > MAN["positions"][2]["at"][1] + 0.03
+    np.testing.assert_array_equal(session.client.camera.position, view)
+    session.start(dict(CREATURE))
+    assert session.live.idle(PATIENCE)
+    still_picture(page)
+    pose = session.panel.pose
+    elbow, hand = (pose.world()[0][pose.skeleton.index(name)] for name in ("forearm.L", "hand.L"))
+    x, y = on_page(session, 0.4 * elbow + 0.6 * hand)
+    page.keyboard.down("Shift")
+    drag(page, (x, y), (x, y - 60))
+    page.keyboard.up("Shift")
+    key = wait_for(lambda: session.panel.document()["motion"]["keys"][0].get("turns"), "a bone that is turned")
+    assert list(key) == ["forearm.L"]
+    wait_for(lambda: session.panel.pose.world()[0][pose.skeleton.index("hand.L")][1] > hand[1] + 0.03, "the hand above")
+
+
+def test_no_other_page_shows_the_studio_in_a_frame(visit: Any, browser: Any) -> None:
+    window = visit(HAND)
+    other = browser.new_page()
+    other.route("http://other.example/", lambda route: route.fulfill(body=f"<iframe src='{window.studio.address}'>"))
+    other.goto("http://other.example/")
+    other.wait_for_timeout(1000)
+    assert all("pliant" not in frame.content() for frame in other.frames[1:])
+    assert len(window.studio.sessions) == 1
+    other.close()

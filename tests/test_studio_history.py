@@ -272,6 +272,7 @@ def test_keys_are_moved_copied_and_removed_on_the_timeline(window: Any) -> None:
     assert one.page["keys"] == [0, 2, 8]
     one.do("move_key", 5, 7)  # there is none
     assert one.page["keys"] == [0, 2, 8]
+    assert one.page["history"][1:] == ["Move a key", "Copy a key", "Remove a key"]
     table = one.session.scene(one.panel.document()).keys
     np.testing.assert_allclose(np.interp(2, np.linspace(0, 8, len(table)), table[:, 2]), 1.0)
 
@@ -281,6 +282,7 @@ def test_keys_of_a_shake_can_be_removed(window: Any) -> None:
     one.press("Shake")
     one.session.timeline.stop()
     assert len(one.page["keys"]) == 5
+    assert one.page["history"][1:] == ["Shake"]
     for frame in one.page["keys"][:0:-1]:
         one.do("remove_key", frame)
         one.session.timeline.stop()
@@ -344,10 +346,10 @@ def test_a_history_is_bounded_and_names_what_differs() -> None:
         ({"weights": {"fit": 2.0, "rigidity": 3.0}}, "Weights: rigidity"),
         ({"self_contact": True}, "Self contact"),
         ({"sources": {"motion": {"file": "a.bvh"}}}, "Motion"),
+        ({"material": {"young": 1e4}}, "Material: Firmness"),
     ):
-        assert (
-            difference({"scene": scene}, {"scene": scene | other}, {"obstacles": "Ball", "sources": "Motion"}) == label
-        )
+        names = {"obstacles": "Ball", "sources": "Motion", "young": "Firmness"}
+        assert difference({"scene": scene}, {"scene": scene | other}, names) == label
 
 
 # Objects

@@ -18,6 +18,7 @@ from test_studio_browser import (
     NOD,
     browser,
     changed,
+    close_messages,
     drag,
     on_page,
     still_picture,
@@ -128,6 +129,7 @@ def test_all_is_done_with_the_keyboard_alone(visit: Any) -> None:
 def test_objects_are_clicked_and_dragged_themselves(visit: Any) -> None:
     window = visit(HAND | {"obstacles": [{"what": "sphere:0.1,0.1,0,0.02"}, {"what": "sphere:-0.1,0.1,0,0.02"}]})
     page, session = window.page, window.session
+    close_messages(page)
     still_picture(page)
     balls = session.panel.obstacles.shown
     at = on_page(session, balls[0].solid.middle)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import re
 from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
@@ -36,7 +38,6 @@ def window(tmp_path: Path) -> Iterator[Any]:
     (tmp_path / "uploads").mkdir()
     folders = Folders.of([tmp_path], tmp_path / "uploads")
     client = Client()
-    client.camera.fov, client.camera.aspect = 1.0, 1.5
     session = Session(client, folders, panels(), dict(BAR), largest_upload=1 << 20)
     assert all_done(session.live)
     yield session
@@ -76,17 +77,53 @@ def test_another_axis_is_up_and_what_was_done_stays(window: Any) -> None:
     assert not window.client.notes
 
 
-def test_the_camera_looks_from_a_side_with_all_in_view(window: Any) -> None:
+def test_numbers_say_their_units_and_how_large_the_shape_is(window: Any) -> None:
+    document, gui, sides = window.panel.document(), window.client.gui, np.ptp(window.panel.drawn.points, axis=0)
+    gui["Units"].set("millimetres")
+    assert window.page.state["units"] == "mm"
+    assert [float(side) for side in re.findall(r"[\d.]+(?= )", window._size.content)] == pytest.approx(sides, rel=0.01)
+    assert window.panel.document() == document, "nothing is solved otherwise"
+    said = window.panel.drawn.shape
+    window.panel.drawn.shape = dataclasses.replace(said, world=pliant.World("y", 0.01))
+    gui["Units"].set("as the shape says")
+    assert window.page.state["units"] == "cm"
+
+
+def seen(camera: Any, points: Any) -> np.ndarray:
+    """(n, 2) where points of the page are seen, from -1 to 1 in the picture."""
+    ahead = (camera.look_at - camera.position) / np.linalg.norm(camera.look_at - camera.position)
+    right = np.cross(ahead, camera.up_direction)
+    right /= np.linalg.norm(right)
+    way = points - camera.position
+    at = np.stack([way @ right / camera.aspect, way @ np.cross(right, ahead)], axis=1)
+    return at / (np.tan(camera.fov / 2) * (way @ ahead)[:, None])
+
+
+@pytest.mark.parametrize("aspect", [0.4, 1.5, 6.0])
+def test_the_camera_looks_from_a_side_with_all_in_view_as_large_as_can_be(window: Any, aspect: float) -> None:
     camera, points = window.client.camera, window.stage.shown(window.panel.drawn.points)
+    camera.aspect = aspect
     for side, axis in (("Front", 1), ("Side", 0), ("Top", 2)):
         do(window, "look_from", side)
         way = np.abs(camera.position - camera.look_at)
         assert way[axis] == pytest.approx(np.linalg.norm(way), rel=1e-3)
-        radius = np.linalg.norm(points - camera.look_at, axis=1).max()
-        assert np.arcsin(radius / np.linalg.norm(way)) < camera.fov / 2
+        assert 0.65 < np.abs(seen(camera, points)).max() < 1
     do(window, "look_from", "nowhere")
     do(window, "look_from", "All")
     np.testing.assert_allclose(np.abs(camera.position - camera.look_at), way, atol=1e-9)
+
+
+def test_what_is_opened_is_in_view_with_its_obstacles(window: Any) -> None:
+    camera = window.client.camera
+    camera.aspect = 0.5
+    window.start(dict(BAR))
+    assert all_done(window.live)
+    assert 0.65 < np.abs(seen(camera, window.stage.shown(window.panel.drawn.points))).max() < 1
+    hand = {"engine": "blend", "shapes": {"gallery": "hand", "vertices": 500, "names": ["open", "fist"]}}
+    window.start(hand | {"obstacles": [{"what": "sphere:0.4,0.1,0,0.02"}, {"what": "plane:0,-0.1,0,0,1,0"}]})
+    assert all_done(window.live)
+    assert np.abs(seen(camera, window.stage.shown(window.panel.drawn.points))).max() < 1
+    assert 0.65 < np.abs(seen(camera, window.stage.shown([[0.42, 0.1, 0.0]]))).max() < 1
 
 
 def test_a_picture_of_what_is_seen_is_offered(window: Any) -> None:

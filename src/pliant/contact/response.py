@@ -25,6 +25,7 @@ from pliant.contact.coulomb import bounded
 from pliant.contact.forces import LocalCompliance, Rows
 from pliant.contact.inverse_hessian import InverseHessian
 from pliant.contact.steps import ContactStep, Guess, LocalContactsStep, contact_step, longest, padded
+from pliant.core.cancellation import check_cancelled
 from pliant.core.topology import Floats, Ints
 from pliant.numerics.line_search import SUFFICIENT_DECREASE
 
@@ -120,6 +121,7 @@ def minimise(
         return ContactMinimum(x, model, rows, forces, iteration, residual, converged)
 
     for iteration in range(iterations):
+        check_cancelled()
         if thread_time() > deadline:
             return outcome(iteration, False)
         move = contact_step(body, gradient, z, model, rows, guess)
@@ -191,6 +193,7 @@ def settle(
     alternating = none = _AlternatingRows.none()
     stiffness, short = 1 / compliance.softness, 0
     for iteration in range(iterations):
+        check_cancelled()
         for k in range(MAX_MEETINGS + 1):
             guess = None if forces is None else np.concatenate([padded(forces, len(rows)), alternating.forces])
             move = LocalContactsStep(

@@ -42,8 +42,8 @@ class Desk:
     """Shows another scene instead of this one, such as the same with a further shape."""
     changed: Callable[[], None]
     """Notes that something was done, which can be undone."""
-    seal: Callable[[], None]
-    """What is noted next is no part of a drag."""
+    seal: Callable[[str], None]
+    """What is noted next is no part of a drag, and called so."""
     page: Page
     """The studio's own part of it."""
 
@@ -58,7 +58,7 @@ class Desk:
 
         def heard(event: Any) -> None:
             if presses:
-                self.seal()
+                self.seal(widget.label)
             done()
 
         (widget.on_click if presses else widget.on_update)(self.stage.hear(heard))

@@ -42,6 +42,7 @@ class History:
         self.at = -1
         self._saved: State | None = None
         self._sealed = self._pressed = False
+        self._called = ""  # what comes next
         self._released = 0.0  # on the clock
 
     @property
@@ -56,7 +57,7 @@ class History:
 
     def note(self, label: str, state: State) -> None:
         """Have another state, unless it is the one that is shown."""
-        now = time.monotonic()
+        label, now = self._called or label, time.monotonic()
         if self.at >= 0:
             last = self.steps[self.at]
             if last.state == state:
@@ -66,11 +67,11 @@ class History:
             if not single and last.label == label and self.at == len(self.steps) - 1 > 0:
                 self.at -= 1
         self.steps = [*self.steps[: self.at + 1], Edit(label, state, now)][-MOST_UNDOS:]
-        self.at, self._sealed = len(self.steps) - 1, False
+        self.at, self._sealed, self._called = len(self.steps) - 1, False, ""
 
-    def seal(self) -> None:
-        """What comes next is no part of a drag: a button was pressed."""
-        self._sealed = True
+    def seal(self, called: str = "") -> None:
+        """What comes next is no part of a drag: a button was pressed, which is called so."""
+        self._sealed, self._called = True, called
 
     def press(self, pressed: bool) -> None:
         """The pointer is pressed, which begins another drag, or let go."""
@@ -104,17 +105,22 @@ def difference(before: State, after: State, names: Mapping[str, str]) -> str:
     old, new = ({**state["scene"], **{key: state[key] for key in names if key in state}} for state in (before, after))
     for key in {**names, **old, **new}:
         if old.get(key) != new.get(key):
-            return _named(names.get(key, key.replace("_", " ").capitalize()), old.get(key), new.get(key))
+            label = _written(key, names)
+            return _named(label[:1].upper() + label[1:], old.get(key), new.get(key), names)
     return "Change"
 
 
-def _named(label: str, old: Any, new: Any) -> str:
+def _written(key: str, names: Mapping[str, str]) -> str:
+    return names.get(key, key.replace("_", " "))
+
+
+def _named(label: str, old: Any, new: Any, names: Mapping[str, str]) -> str:
     if isinstance(old or {}, dict) and isinstance(new or {}, dict):
         before, after = old or {}, new or {}
         inner = [name for name in {**before, **after} if before.get(name) != after.get(name)]
         if len(inner) == 1:
-            within = _named("", before.get(inner[0]), after.get(inner[0]))
-            which = inner[0].replace("_", " ")
+            within = _named("", before.get(inner[0]), after.get(inner[0]), names)
+            which = _written(inner[0], names)
             return label + (within if within in COUNTED else "" if which == label.lower() else f": {which}")
     counts = [len(value) for value in (old or [], new or []) if isinstance(value, (list, tuple))]
     return label + (COUNTED[counts[1] < counts[0]] if len(counts) == 2 and counts[0] != counts[1] else "")

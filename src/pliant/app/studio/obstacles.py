@@ -108,6 +108,8 @@ class Obstacles:
         """Show the obstacles of a scene: its tables, and what was read from them."""
         for entry, one in zip(given, moving, strict=True):
             self._show(entry, parse_obstacle(entry["what"]) if can_be_dragged(entry) else None, one)
+        if given:
+            self.desk.stage.look_from()
 
     def put(self, given: list[Document]) -> bool:
         """Have the obstacles of tables, of which some are shown; False if one is new that only a scene can read."""
@@ -159,7 +161,8 @@ class Obstacles:
         self._count += 1
         node, stage = f"{self._node} {self._count}", self.desk.stage
         first = solid if solid is not None else moving.at(0)  # type: ignore[union-attr]
-        drawn = stage.shape(f"{node}/shape", skin(first, self.diagonal), color=OBSTACLE_COLOR)
+        framed = not isinstance(first, HalfSpace)  # which is everywhere
+        drawn = stage.shape(f"{node}/shape", skin(first, self.diagonal), color=OBSTACLE_COLOR, framed=framed)
         one = Shown(given, solid, moving, node, drawn)
         label = "Obstacle" if solid is None else OBSTACLE_LABELS.get(name_of(solid).partition(":")[0], "Plane")
         with self.folder:

@@ -24,12 +24,13 @@ SOCKET = "/pliant/"
 
 
 class Page:
-    """One window's. acts: called when something is done on it. presses: when the pointer is pressed and let go."""
+    """One window's. acts: gets the name of what is done on it, before that is. presses: called when the pointer is
+    pressed and let go."""
 
     def __init__(
         self,
         largest_upload: int = 0,
-        acts: Callable[[], None] = lambda: None,
+        acts: Callable[[str], None] = lambda action: None,
         presses: Callable[[bool], None] = lambda pressed: None,
     ) -> None:
         self._largest, self._acts, self._presses = largest_upload, acts, presses
@@ -71,7 +72,7 @@ class Page:
             return
         action = self._actions.get(name) if isinstance(name, str) else None
         if action is not None:
-            self._acts()
+            self._acts(name)
             await action(given)
 
     async def serve(self, connection: Any) -> None:

@@ -152,6 +152,7 @@ class Panel:
         self._drawing = threading.RLock()
         self._numbers = itertools.count()
         self._option_widgets: list[OptionWidget] = []
+        self._metres: float | None = None
         self.build()
         self.request()
 
@@ -178,10 +179,25 @@ class Panel:
         self.request()
         return True
 
+    @property
+    def names(self) -> dict[str, str]:
+        """What keys of its states are called in the history, options by their widgets."""
+        options = ENGINES[self._document["engine"]].options.all()
+        return {**self.key_names, **{about.name: about.label for about in options if about.label}}
+
     def shows(self, document: Document) -> bool:
         """Whether a document has the shape that is shown."""
         key = ENGINES[document["engine"]].shape_key
         return self._document["engine"] == document["engine"] and self._document.get(key) == document.get(key)
+
+    @property
+    def metres(self) -> float | None:
+        """How long a unit of the shape is, if a visitor or the scene says so."""
+        return self._metres
+
+    def measure(self, metres: float | None) -> None:
+        """Have a unit of the shape so long; None: as it was before anybody said so."""
+        self._metres = metres
 
     def remove_selected(self) -> None:
         """Remove what is selected, if that can be removed."""

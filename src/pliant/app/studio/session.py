@@ -19,6 +19,8 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
+import numpy as np
+
 import pliant
 from pliant.app.scene import read_scene, scene_from
 from pliant.app.studio.desk import Desk, Document
@@ -55,8 +57,16 @@ BELOW = 1e15
 EVERYTHING = "All"
 UP_AXES: dict[str, SignedAxis | None] = {"as the shape says": None, **{axis: axis for axis in get_args(SignedAxis)}}
 """What the page calls the axis that points up."""
+UNITS = {"metres": ("m", 1.0), "centimetres": ("cm", 0.01), "millimetres": ("mm", 0.001), "inches": ("in", 0.0254)}
+"""What a unit of a shape may be: how it is written, and its metres."""
+UNITS_OF_SHAPE = "as the shape says"
 SAVING_STEP = "Save and export", "**Save** the scene, or export the clip. **Ctrl+Z** undoes whatever you did."
 """Ends every guided start."""
+ACTIONS = {
+    "set_key": "Set a key", "remove_key": "Remove a key", "move_key": "Move a key", "copy_key": "Copy a key",
+    "remove": "Delete", "pair": "Pairing",
+}  # fmt: skip
+"""What is done on the studio's own part of the page, as steps of the history."""
 PAUSE = 0.4
 """Seconds without a change after which what was done is a step of the history."""
 current = threading.local()
@@ -88,8 +98,8 @@ class Session:
         self.saving = Saving(folders)
         self._opened = 0
         self.history = History()
-        self.page = Page(largest_upload, self.history.seal, self.history.press)
-        self._title, self.style = "", ViewStyle()
+        self.page = Page(largest_upload, lambda action: self._seal(ACTIONS.get(action, "")), self.history.press)
+        self._title, self.style, self._units_shown = "", ViewStyle(), UNITS_OF_SHAPE
         self._noting = threading.RLock()
         self._fresh = True  # whether nothing was done since a state was shown
         self._restoring = self._awaited = False
@@ -213,7 +223,7 @@ class Session:
         hint, say = scope.guard(self.hint), scope.guard(self.say)
         return Desk(
             scope, self.stage, self.timeline, self.live, self.folders, self._uploads, hint, say, fail,
-            self.scene, self.read, self._show, self._changed, self.history.seal, self.page,
+            self.scene, self.read, self._show, self._changed, self._seal, self.page,
         )  # fmt: skip
 
     def _begin(self, document: Callable[[], Document], title: str = "") -> None:
@@ -299,6 +309,12 @@ class Session:
             self._fresh = False
             self.notes.ask("note", lambda job: self.note() if job.settled(PAUSE) else None)
 
+    def _seal(self, called: str) -> None:
+        """What comes next is a step of its own, which is called so."""
+        if called and not self._fresh:
+            self.note()  # what was done a moment ago
+        self.history.seal(called)
+
     def _state(self, panel: Panel) -> State:
         return panel.state() | {"opened": self._title}
 
@@ -313,7 +329,7 @@ class Session:
                 if self._fresh:
                     self.history.amend(state)
                 elif state != steps[at].state:
-                    self.history.note(difference(steps[at].state, state, panel.key_names), state)
+                    self.history.note(difference(steps[at].state, state, panel.names), state)
             self._show_history()
 
     def undo(self, steps: int = 1) -> None:
@@ -356,6 +372,7 @@ class Session:
 
     def _show_history(self) -> None:
         history = self.history
+        self._show_units()
         self.page.show(
             history=history.labels, step=history.at, title=self._title, unsaved=history.unsaved, engine=self.engine,
             guide=[] if self.panel is None else [*self.panel.guide, SAVING_STEP],
@@ -417,6 +434,10 @@ class Session:
         surface.on_update(hear(lambda event: self._restyle(surface=surface.value)))
         up = gui.add_dropdown("Up", tuple(UP_AXES), hint="The axis that points up, if the shape lies on its side")
         up.on_update(hear(lambda event: self._restyle(up=UP_AXES[up.value])))
+        hint = "What the numbers of the shape's file are. Flesh is as large as they say, two metres long otherwise"
+        self._units = gui.add_dropdown("Units", (UNITS_OF_SHAPE, *UNITS), hint=hint)
+        self._units.on_update(hear(lambda event: self._measure(self._units.value)))
+        self._size = gui.add_markdown("")
         dark = gui.add_checkbox("Dark", False, hint="Light on dark, or dark on light")
         dark.on_update(hear(lambda event: self._restyle(dark=dark.value)))
         picture = gui.add_button("Save a picture", hint="Of what is seen, as PNG")
@@ -440,6 +461,26 @@ class Session:
             self.note()
             self._awaited, state = True, self.history.steps[self.history.at].state
             self._ask_open(lambda job: self._show_again(state, self.history.at))
+
+    def _measure(self, units: str) -> None:
+        """Have the shape's numbers in other units."""
+        if self.panel is not None and units != self._units_shown:
+            self._units_shown = units
+            self.panel.measure(None if units == UNITS_OF_SHAPE else UNITS[units][1])
+            self._show_units()
+
+    def _show_units(self) -> None:
+        """What units the shape's numbers are in, and how large it is."""
+        drawn = getattr(self.panel, "drawn", None)
+        if self.panel is None or drawn is None:
+            return
+        given, world = self.panel.metres, drawn.shape.world
+        chosen = _units_of(given)
+        self._units_shown = self._units.value = chosen or UNITS_OF_SHAPE
+        units = UNITS[name][0] if (name := chosen or _units_of(world and world.metres)) else ""
+        sides = " × ".join(f"{side:.3g}" for side in np.ptp(drawn.shape.points, axis=0))
+        self._size.content = f"The shape is {sides} {units or 'units'}."
+        self.page.show(units=units)
 
     def _set_theme(self) -> None:
         brand, dark = (190, 96, 36), self.style.dark
@@ -580,3 +621,9 @@ class Session:
                 self.client.send_file_download(path.name, path.read_bytes())
 
         self.slow.ask("export", work)
+
+
+def _units_of(metres: float | None) -> str:
+    """The name of units that are so long; "" if they have none."""
+    same = (name for name, (_, length) in UNITS.items() if metres and math.isclose(metres, length, rel_tol=1e-5))
+    return next(same, "")

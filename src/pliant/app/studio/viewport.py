@@ -20,6 +20,7 @@ import numpy as np
 from pliant.app.studio.scope import Scope, hear
 from pliant.app.studio.selection import Movable, Phase as Phase, Selection, WhenMoved
 from pliant.app.studio.stream import Stream
+from pliant.core.normals import unit
 from pliant.core.rotations import IDENTITY, between, inverse, matrix, multiply, rotate
 from pliant.core.shapes import Mesh, PointCloud, Shape, TetMesh, bounding_diagonal
 from pliant.core.topology import Floats, Ints
@@ -36,8 +37,8 @@ HANDLE_COLOR: RGB = (236, 120, 40)
 CAGE_COLOR: RGB = (60, 110, 190)
 VIEWPORT_BONE_COLOR: RGB = (245, 225, 90)
 OBSTACLE_COLOR: RGB = (120, 160, 110)
-CAMERA = np.array([0.75, -1.7, 0.42])
-"""Its position on the page: in front, a little to the side and above."""
+CAMERA = (0.75, -1.7, 0.42)
+"""The direction that it looks from at first: in front, a little to the side and above."""
 GRID_COLORS: dict[bool, RGB] = {False: (214, 216, 222), True: (70, 72, 80)}
 SECTION_COLORS: dict[bool, RGB] = {False: (190, 194, 204), True: (92, 95, 105)}
 """Of the ground, by whether the page is dark."""
@@ -57,8 +58,24 @@ OVER, BY_NORMAL = "toon3", "toon5"
 """Materials of viser's that page.html draws in its own way: over all that is solid, and shaded by the normal alone."""
 CAMERA_SIDES = {"Front": (0.0, -1.0, 0.0), "Side": (1.0, 0.0, 0.0), "Top": (0.0, -1e-3, 1.0)}
 """Where the camera can look from, on the page."""
-FRAME_MARGIN = 1.15
-"""Of what is framed, to the page's edges."""
+NEAREST = 0.1
+"""That the camera comes to what is framed, such as a single point."""
+FRAME_MARGIN = 1.4
+"""Of what is framed, to the page's edges: handles have room there."""
+
+
+WhenClicked = Callable[[Floats, Floats], None]
+"""Gets the ray of a click: where it starts and which direction it goes, in the world."""
+WhenDragged = Callable[[Floats, Floats, Phase], None]
+"""Gets where something was grabbed and where the pointer is now, in the world, and the phase."""
+
+
+@dataclass(frozen=True)
+class Grip:
+    """What is done with balls themselves."""
+
+    clicked: WhenClicked
+    dragged: WhenDragged
 
 
 @dataclass
@@ -86,7 +103,8 @@ class Viewport:
         self.stream = stream or Stream(tell, lambda: None)
         self.stream.clear()
         self._scene, self._scope, self._failed, self.style = scope.scene, scope, failed, style or ViewStyle()
-        self._shapes: dict[str, Drawn] = {}
+        self._shapes: dict[str, Drawn] = {}  # drawn in the window's style
+        self._framed: dict[str, Drawn] = {}  # had in view
         self.middle: Floats = np.zeros(3)
         self.half = 1.0
         self._upright: Floats = IDENTITY
@@ -108,26 +126,31 @@ class Viewport:
             shadow_opacity=0.25,
         )  # fmt: skip
         if camera:
-            view = self._scope.camera
-            with self._scope.atomic():
-                view.position = CAMERA
-                view.look_at = np.zeros(3)
-                view.near, view.far = 0.01, 200.0
+            self._frame(self.shown(points), CAMERA)
 
     def look_from(self, side: str | None = None) -> None:
         """Have all shapes in view, from a side (`CAMERA_SIDES`) or from where the camera is."""
-        every = [self.shown(drawn.points) for drawn in self._shapes.values()]
+        every = [self.shown(drawn.points) for drawn in list(self._framed.values())]
         if not every:
             return
-        points, view = np.concatenate(every), self._scope.camera
+        view = self._scope.camera
+        direction = CAMERA_SIDES[side] if side else np.subtract(view.position, view.look_at)
+        self._frame(np.concatenate(every), direction)
+
+    def _frame(self, points: Floats, direction: Any) -> None:
+        """Have points of the page in view, as large as they can be, from a direction.
+
+        A point p is seen at (p·right, p·above) / (away - p·ahead) over the tangents of the view's half angles.
+        """
+        view, ahead = self._scope.camera, unit(np.asarray(direction, dtype=np.float64))
+        right = unit(np.cross(view.up_direction, ahead))
         centre = (points.min(axis=0) + points.max(axis=0)) / 2
-        radius = float(np.linalg.norm(points - centre, axis=1).max())
-        direction = np.array(CAMERA_SIDES[side]) if side else np.subtract(view.position, view.look_at)
-        narrow = min(getattr(view, "aspect", 1.0), 1.0)
-        away = FRAME_MARGIN * radius / np.sin(np.arctan(np.tan(view.fov / 2) * narrow))
+        own, high = points - centre, np.tan(view.fov / 2) / FRAME_MARGIN
+        aside = np.abs(own @ right) / (high * view.aspect), np.abs(own @ np.cross(ahead, right)) / high
+        away = max(float((own @ ahead + np.maximum(*aside)).max()), NEAREST)
         with self._scope.atomic():
-            view.position = centre + away * direction / np.linalg.norm(direction)
-            view.look_at = centre
+            view.position, view.look_at = centre + away * ahead, centre
+            view.near, view.far = 0.01, 200.0
 
     def restyle(self) -> None:
         """Draw all shapes in the window's style."""
@@ -160,10 +183,14 @@ class Viewport:
 
     # What there is
 
-    def shape(self, name: str, shape: Shape, *, color: RGB = SHAPE_COLOR, opacity: float | None = None) -> Drawn:
-        """A mesh, the skin of tetrahedra, or points."""
+    def shape(
+        self, name: str, shape: Shape, *, color: RGB = SHAPE_COLOR, opacity: float | None = None, framed: bool = True
+    ) -> Drawn:
+        """A mesh, the skin of tetrahedra, or points. framed: whether it is had in view."""
         drawn = Drawn(self, name, shape, color, opacity)
         self._keep(name, drawn.handle)
+        if framed:
+            self._framed[name] = drawn
         if color == SHAPE_COLOR:
             self._shapes[name] = drawn
             drawn.dress()
@@ -192,13 +219,13 @@ class Viewport:
         made = self._scene.add_line_segments(name, positions, color, thickness=width, thickness_units="screen")
         return self._keep(name, made)
 
-    def balls(self, name: str, at: Any, radius: float, colors: Any) -> Any:
+    def balls(self, name: str, at: Any, radius: float, colors: Any, *, grip: Grip | None = None) -> Any:
         """Balls of one radius at (k, 3), in one or (k, 3) colours, seen through all that is solid; call it again to
-        move or recolour them."""
+        move or recolour them. grip: what is done with them."""
         positions = self.shown(at).reshape(-1, 3)
         rotations = np.tile([1.0, 0.0, 0.0, 0.0], (len(positions), 1))
         sizes = np.full((len(positions), 3), radius / self.half)
-        return self._many(name, lambda: sphere_mesh(200, 1.0), rotations, positions, sizes, colors)
+        return self._many(name, lambda: sphere_mesh(200, 1.0), rotations, positions, sizes, colors, grip)
 
     def rods(self, name: str, segments: Any, radius: float, colors: Any) -> Any:
         """Rods along segments (k, 2, 3), thick near their start and pointed, as bones are drawn; as `balls`."""
@@ -207,11 +234,33 @@ class Viewport:
         lengths = np.linalg.norm(along, axis=1)
         rotations = between(np.tile([0.0, 0.0, 1.0], (len(along), 1)), along)
         thick = np.minimum(radius / self.half, 0.2 * lengths)
-        return self._many(name, lambda: ROD, rotations, ends[:, 0], np.stack([thick, thick, lengths], axis=1), colors)
+        sizes = np.stack([thick, thick, lengths], axis=1)
+        return self._many(name, lambda: ROD, rotations, ends[:, 0], sizes, colors, None)
+
+    def on_click(self, node: Any, clicked: WhenClicked) -> None:
+        """Have clicks on a node heard."""
+
+        def heard(event: Any) -> None:
+            start = self.world(event.ray_origin)
+            ahead = self.world(np.add(event.ray_origin, event.ray_direction))
+            clicked(start, (ahead - start) / self.half)
+
+        node.on_click(self.hear(heard))
+
+    def on_drag(self, node: Any, dragged: WhenDragged, *, modifier: Any = None) -> None:
+        """Have drags of a node itself heard, with a key that is pressed meanwhile."""
+
+        def heard(event: Any) -> None:
+            start, end = self.world(event.start_position), self.world(event.end_position)
+            if np.isfinite([*start, *end]).all():
+                dragged(start, end, event.phase)
+
+        node.on_drag("left", modifier=modifier)(self.hear(heard))
 
     def _many(
-        self, name: str, unit: Callable[[], Mesh], rotations: Floats, positions: Floats, sizes: Floats, colors: Any
-    ) -> Any:
+        self, name: str, unit: Callable[[], Mesh], rotations: Floats, positions: Floats, sizes: Floats, colors: Any,
+        grip: Grip | None,
+    ) -> Any:  # fmt: skip
         """As many of one mesh as there are positions, each with its own rotation and size."""
         node = self._nodes.get(name)
         shades = np.broadcast_to(np.asarray(colors, dtype=np.uint8), positions.shape)
@@ -228,6 +277,9 @@ class Viewport:
             name, mesh.points.astype(np.float32), faces, **given, lod="off", flat_shading=mesh is ROD, material=OVER,
             cast_shadow=False, receive_shadow=False,
         )  # fmt: skip
+        if grip is not None:
+            self.on_click(made, grip.clicked)
+            self.on_drag(made, grip.dragged)
         return self._keep(name, made)
 
     def label(self, name: str, text: str, at: Any) -> Any:
@@ -259,6 +311,11 @@ class Viewport:
 
         def heard(event: Any) -> None:
             at, rotation = self.world(event.target.position), self.world_rotation(event.target.wxyz)
+            if not np.isfinite([*at, *rotation]).all():  # an arrow that points at the eye
+                movable = self.selection.movables.get(name)
+                if movable is not None:
+                    self.move(name, movable.at, movable.rotation)
+                return
             if name != self.selection.name:
                 self.selection.select(name)
             if self.selection.follow(name, at, rotation):
@@ -299,6 +356,7 @@ class Viewport:
             if known == name or known.startswith(f"{name}/"):
                 node = self._nodes.pop(known, None)
                 self._shapes.pop(known, None)
+                self._framed.pop(known, None)
                 self.stream.remove(known)
                 self.selection.drop(known)
                 if node is not None:  # or another thread has taken it away
@@ -418,24 +476,13 @@ class Drawn:
         found = self.hit(start, direction)
         return None if found is None else found.vertex
 
-    def on_click(self, clicked: Callable[[Floats, Floats], None]) -> None:
-        """`clicked` gets the ray of a click on the shape: where it starts and which direction it goes, in the world."""
+    def on_click(self, clicked: WhenClicked) -> None:
+        """Have clicks on the shape heard."""
+        self.stage.on_click(self.handle, clicked)
 
-        def heard(event: Any) -> None:
-            start = self.stage.world(event.ray_origin)
-            ahead = self.stage.world(np.add(event.ray_origin, event.ray_direction))
-            clicked(start, (ahead - start) / self.stage.half)
-
-        self.handle.on_click(self.stage.hear(heard))
-
-    def on_drag(self, dragged: Callable[[Floats, Floats, Phase], None], *, modifier: Any = "shift") -> None:
-        """`dragged` gets where the shape was grabbed and where the pointer is now, in the world, and the phase."""
-
-        def heard(event: Any) -> None:
-            start, end = self.stage.world(event.start_position), self.stage.world(event.end_position)
-            dragged(start, end, event.phase)
-
-        self.handle.on_drag("left", modifier=modifier)(self.stage.hear(heard))
+    def on_drag(self, dragged: WhenDragged, *, modifier: Any = "shift") -> None:
+        """Have drags of the shape itself heard."""
+        self.stage.on_drag(self.handle, dragged, modifier=modifier)
 
 
 def heat(shares: Floats) -> Floats:

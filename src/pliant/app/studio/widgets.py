@@ -39,9 +39,11 @@ class Widgets:
 
         def heard() -> None:
             with self._setting:
-                value = widget.value
+                value = within(widget, widget.value)
                 echo = value == self._own[id(widget)]
                 self._own[id(widget)] = value
+                if value != widget.value:  # viser lets numbers be typed that are beyond the ends
+                    widget.value = value
             if not echo:
                 changed(value)
 
@@ -50,9 +52,7 @@ class Widgets:
     def show(self, widget: Any, value: Any, options: tuple[str, ...] | None = None) -> None:
         """Have a widget show a value, a slider the nearest it can; options: what there is to choose from."""
         with self._setting:
-            if hasattr(widget, "max") and widget.max is not None:
-                value = min(max(value, widget.min), widget.max)
-            own = self._own[id(widget)] = type(widget.value)(value)
+            own = self._own[id(widget)] = type(widget.value)(within(widget, value))
             if options is not None and options != tuple(widget.options):
                 widget.options = options
             if widget.value != own:
@@ -79,6 +79,13 @@ class Widgets:
             about.name: OptionWidget(self, about, value(about), partial(changed, about), more.get(about.name, {}))
             for about in options
         }
+
+
+def within(widget: Any, value: Any) -> Any:
+    """The value that is nearest to one, of a slider's or a number's."""
+    low, high = getattr(widget, "min", None), getattr(widget, "max", None)
+    value = value if low is None else max(value, low)
+    return value if high is None else min(value, high)
 
 
 class OptionWidget:

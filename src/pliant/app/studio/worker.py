@@ -7,6 +7,7 @@ slider.
 
 Long work, such as solving the frames of a clip ahead, runs in the background: it starts when nothing else waits, and
 whenever it calls `Job.check` or `Job.settled`, what has been requested meanwhile is done first, in the same thread.
+A frame in contact may take minutes; solvers are stopped in the middle of one that nobody waits for (`Job.give_up`).
 """
 
 from __future__ import annotations
@@ -18,12 +19,18 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from pliant.core.cancellation import cancelled_by
+
 log = logging.getLogger("pliant.app.studio")
 
 GLANCE = 0.01
 """Seconds after which waiting background work looks for requests."""
 QUIET_TIME = 0.12
 """Seconds without a newer request after which what is shown is worth refining."""
+
+
+LONGEST_UNSEEN = 2.0
+"""Seconds after which a shape that is out of date is not finished, though a hand that drags sees nothing then."""
 
 
 class StoppedError(Exception):
@@ -39,6 +46,8 @@ class Job:
     serve: Callable[[Job], None] | None = None
     dropped: bool = False
     """Whether its result is not to be shown any more."""
+    began: float = field(default_factory=time.monotonic)
+    """When it was requested, then when it was begun."""
     _replaced: threading.Event = field(default_factory=threading.Event)
 
     @property
@@ -67,6 +76,12 @@ class Job:
         if self.serve is not None and not self.stale:
             self.serve(self)
         if self.stale:
+            raise StoppedError
+
+    def give_up(self) -> None:
+        """In the middle of a solve: raise StoppedError if nobody waits for it."""
+        finishes = self.serve is None and time.monotonic() - self.began < LONGEST_UNSEEN
+        if self.dropped or (self.stale and not finishes):
             raise StoppedError
 
 
@@ -155,8 +170,10 @@ class Worker:
 
     def _do(self, job: Job) -> None:
         self._tell(self._busy, job.lane)
+        job.began = time.monotonic()
         try:
-            job.work(job)
+            with cancelled_by(job.give_up):
+                job.work(job)
         except StoppedError:
             pass
         except Exception as error:

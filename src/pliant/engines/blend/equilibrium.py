@@ -32,6 +32,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pliant.core.cancellation import check_cancelled
 from pliant.core.errors import LinearSolveError
 from pliant.core.topology import Floats, Ints, connected_parts
 from pliant.engines.blend import kernels
@@ -330,6 +331,7 @@ def lbfgs(
     if soft:
         tolerance = min(tolerance, SOFT_TOLERANCE * _size(x))
     while at.count < iterations:
+        check_cancelled()
         direction = -_inverse(at.gradient, steps, objective)
         slope = dot(at.gradient, direction)
         if slope >= 0 or not np.isfinite(slope):
@@ -428,6 +430,7 @@ def newton_step(objective: Objective, x: Floats, gradient: Floats, steps: Steps,
     across: list[float] = []
     alpha, beta = 1.0, 0.0
     for iteration in range(1, most + 1):
+        check_cancelled()
         Hp = objective.product(x, gradient, p)
         curvature = dot(p, Hp)
         if curvature <= 1e-10 * dot(p, p) ** 0.5 * dot(Hp, Hp) ** 0.5:
@@ -469,6 +472,7 @@ def newton(
     factor: Factorization | None = None
     shift = 0.0
     while at.count < iterations:
+        check_cancelled()
         at.count += 1
         try:
             direction, factor = _newton_direction(objective, at.x, at.gradient, factor, shift)
@@ -528,6 +532,7 @@ def paper_newton(
     at = _Iterate(objective, x, reference, watch)
     factor: Factorization | None = None
     while at.count < iterations:
+        check_cancelled()
         H = stiffness(objective.network, at.x, objective.rest)
         H.setdiag(H.diagonal() + 1e-9 * np.abs(H.diagonal()))
         try:

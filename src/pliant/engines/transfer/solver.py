@@ -26,6 +26,7 @@ from typing import Literal
 
 import numpy as np
 
+from pliant.core.cancellation import check_cancelled
 from pliant.core.errors import InputError
 from pliant.core.topology import Floats
 from pliant.core.values import Value
@@ -181,6 +182,7 @@ def minimise(
     energies = [energy.energy(energy.basis.state(V))]
     moved, converged = np.inf, False
     for k in range(iterations):
+        check_cancelled()
         if watch is not None:
             watch(k)
         delta, decrease = energy.step(V, curved=curved, damping_weight=damping_weight)

@@ -34,6 +34,7 @@ class PullHandles:
         self._writing = threading.Lock()  # the page's loop and the worker both replace them
         self._chosen: int | None = None  # a vertex that has a handle but is not pulled yet
         self._grabbed: int | None = None
+        self._grip: Floats = np.zeros(3)  # where a ball was that is dragged
         self._buttons: dict[int, Any] = {}
         self.folder = desk.gui.add_folder("Pulls", expand_by_default=True)
         with self.folder:
@@ -159,7 +160,18 @@ class PullHandles:
                 f"{name}/handle", position, lambda at, rotation, phase: self._pull(vertex, at), scale=0.2,
                 title=f"Pull at {vertex}", remove=partial(self.release, vertex),
             )  # fmt: skip
-            ball.on_click(stage.hear(lambda event: stage.selection.select(f"{name}/handle")))
+            stage.on_click(ball, lambda start, direction: stage.selection.select(f"{name}/handle"))
+            stage.on_drag(ball, partial(self._ball_dragged, vertex))
+
+    def _ball_dragged(self, vertex: int, start: Floats, end: Floats, phase: Phase) -> None:
+        """A pull is dragged by its ball."""
+        stage, handle = self.desk.stage, f"/blend/pull {vertex}/handle"
+        if phase == "start":
+            stage.selection.select(handle)
+            to = {pull["vertex"]: pull["to"] for pull in self.tables if "to" in pull}
+            self._grip = np.array(to.get(vertex, self.drawn.points[vertex]))
+        stage.move(handle, self._grip + end - start)
+        self._pull(vertex, self._grip + end - start)
 
     def _unmark_chosen(self) -> None:
         if self._chosen is not None:

@@ -98,6 +98,7 @@ class ElasticPanel(Panel):
         self.joint = 0
         self._poses: Any = ()  # the bones at the clip's frames
         self._dragging = self._swings = False
+        self._grip: tuple[Floats, ...] = np.zeros(3), rotations.IDENTITY  # the joint of a bone that is dragged
         self._live: tuple[Document, LiveBody] | None = None
         self._goal: float | None = None  # the time to go to, once there are frames up to it
         self.poses = PoseControls(self)
@@ -140,6 +141,25 @@ class ElasticPanel(Panel):
         self.brush.show()
         self.changed()
         return True
+
+    @property
+    def metres(self) -> float | None:
+        """See `pliant.app.studio.panel.Panel`: the scene says how long the body is."""
+        size, length = self.draft.get("size", None), self._longest
+        return size / length if isinstance(size, (int, float)) and length else None
+
+    def measure(self, metres: float | None) -> None:
+        """See `pliant.app.studio.panel.Panel`."""
+        if self._longest:
+            self.desk.seal("Units")
+            self.draft.put("size", None if metres is None else significant(metres * self._longest)[0])
+            self.show_options()
+            self.changed()
+
+    @property
+    def _longest(self) -> float:
+        """Side of the shape's box; 0: it is not read yet."""
+        return float(np.ptp(self.drawn.shape.points, axis=0).max()) if self.desk.stage.has(BODY) else 0.0
 
     def take(self, file: Path) -> bool:
         """Bones or a motion from a file."""
@@ -279,9 +299,7 @@ class ElasticPanel(Panel):
             stage.look_at(scene.shape.points, up_axis(scene.shape, scene.up))
             self.drawn = stage.shape(BODY, scene.shape)
             self.drawn.on_click(self._clicked)
-            self.drawn.on_drag(
-                lambda *drag: self.brush.drag(*drag) if self.brush.on and not self.sketching.on else None
-            )
+            self.drawn.on_drag(lambda *drag: (self.brush.drag if self._paints else self._pulled)(*drag))
             self.brush.take(self.drawn)
             self.obstacles.around(scene.shape.points)
         if self._pending and not scene.static:
@@ -440,6 +458,19 @@ class ElasticPanel(Panel):
             self._pose_by(key, np.array(key.get("move", [0.0, 0.0, 0.0])) + step)
         elif phase == "end":
             self.changed()
+
+    def _pulled(self, start: Floats, end: Floats, phase: Phase) -> None:
+        """The body is dragged itself: the bone that is nearest to where it was grabbed turns about its joint."""
+        if self.pose is None or self.sketching.on or not self.draft.by_hand:
+            return
+        if phase == "start":
+            joint = joint_of_bone_near(self.pose, start)
+            self.choose(self.pose.skeleton.names[joint])
+            self._grip = tuple(values[joint] for values in world_rotations(self.pose))
+        at, rotation = self._grip
+        orientation = rotations.multiply(rotations.between(start - at, end - at), rotation)
+        self.desk.stage.move(GIZMO, at, orientation)
+        self._rotated(self.pose.skeleton.names[self.joint], at, orientation, phase)
 
     def _pose_by(self, key: dict[str, Any], move: Floats) -> None:
         """Keep a key at the timeline's time, and show its bones at once."""

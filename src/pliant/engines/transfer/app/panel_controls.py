@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import numpy as np
 
 from pliant.app.studio.desk import Desk
-from pliant.app.studio.viewport import RGB, Drawn, Phase
+from pliant.app.studio.viewport import RGB, Drawn, Grip, Phase
 from pliant.core import rotations
 from pliant.core.shapes import bounding_diagonal
 from pliant.core.topology import Floats
@@ -47,6 +46,7 @@ class ControlNodes:
         self.dragged: Chosen | None = None
         """The one whose handle is being dragged: its position is the page's own."""
         self._points: Floats = np.zeros((0, 3))
+        self._grip = Chosen("positions", 0), np.zeros(3)  # whose ball is dragged, and where it was
 
     @property
     def radius(self) -> float:
@@ -79,14 +79,15 @@ class ControlNodes:
 
     def at(self, start: Floats, direction: Floats, within: float = np.inf) -> Chosen | None:
         """The control whose ball a ray meets first, not farther away than `within`."""
-        gradients, points = len(self.scene.gradients), len(self.scene.positions)
         away = self._points - start
         along = away @ direction / np.linalg.norm(direction)
         beside = np.sqrt(np.maximum(np.einsum("ij,ij->i", away, away) - along**2, 0))
         met = np.flatnonzero((beside < 1.3 * self.radius) & (along > 0) & (along < within))
-        if not len(met):
-            return None
-        k = int(met[np.argmin(along[met])])
+        return self._of_ball(int(met[np.argmin(along[met])])) if len(met) else None
+
+    def _of_ball(self, k: int) -> Chosen:
+        """The control that a ball is drawn for."""
+        gradients, points = len(self.scene.gradients), len(self.scene.positions)
         if k < gradients:
             return Chosen("gradients", k)
         k -= gradients
@@ -109,16 +110,15 @@ class ControlNodes:
             if which != self.dragged:
                 self._stage.move(name, point, rotation)
             return
-
-        def moved(position: Floats, rotation: Floats, phase: Phase) -> None:
-            self.dragged = None if phase == "end" else which
-            self._dragged(which, position, rotation, phase)
-
         rotates = which.kind == "gradients"
         self._stage.handle(
-            name, point, moved, title=which.label, rotation=rotation, moves=not rotates, rotates=rotates,
-            scale=HANDLE_SIZE, select=False, chosen=partial(self._choose, which),
+            name, point, partial(self._moved, which), title=which.label, rotation=rotation, moves=not rotates,
+            rotates=rotates, scale=HANDLE_SIZE, select=False, chosen=partial(self._choose, which),
         )  # fmt: skip
+
+    def _moved(self, which: Chosen, position: Floats, rotation: Floats, phase: Phase) -> None:
+        self.dragged = None if phase == "end" else which
+        self._dragged(which, position, rotation, phase)
 
     def _threads(self, reached: Floats, goals: Floats) -> None:
         if len(goals):
@@ -139,16 +139,24 @@ class ControlNodes:
             first = {"gradients": 0, "positions": counts[0], "lengths": counts[0] + counts[1]}[chosen.kind]
             some = (2 * chosen.number, 2 * chosen.number + 2) if chosen.kind == "lengths" else (chosen.number,) * 2
             colors[first + some[0] : first + max(some[1], some[0] + 1)] = CHOSEN_COLOR
-        fresh = not self._stage.has(f"{CONTROL_NODES}/balls")
-        node = self._stage.balls(f"{CONTROL_NODES}/balls", points, self.radius, colors)
-        if fresh:
-            node.on_click(self._stage.hear(self._ball_clicked))
+        grip = Grip(self._ball_clicked, self._ball_dragged)
+        self._stage.balls(f"{CONTROL_NODES}/balls", points, self.radius, colors, grip=grip)
 
-    def _ball_clicked(self, event: Any) -> None:
-        start = self._stage.world(event.ray_origin)
-        found = self.at(start, self._stage.world(np.add(event.ray_origin, event.ray_direction)) - start)
+    def _ball_clicked(self, start: Floats, direction: Floats) -> None:
+        found = self.at(start, direction)
         if found is not None:
             self._choose(found)
+
+    def _ball_dragged(self, start: Floats, end: Floats, phase: Phase) -> None:
+        """A point is dragged itself; of other controls the ball is chosen."""
+        if phase == "start":
+            k = int(np.linalg.norm(self._points - start, axis=1).argmin())
+            self._grip = self._of_ball(k), self._points[k]
+            self._choose(self._grip[0])
+        which, origin = self._grip
+        if which.kind == "positions":
+            self._stage.move(handle_name(which), origin + end - start)
+            self._moved(which, origin + end - start, rotations.IDENTITY, phase)
 
 
 def handle_name(which: Chosen) -> str:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pliant.app.studio.viewport import CAGE_COLOR, HANDLE_COLOR, Phase
+from pliant.app.studio.viewport import CAGE_COLOR, HANDLE_COLOR, Grip, Phase
+from pliant.core import rotations
 from pliant.core.errors import InputError
 from pliant.core.shapes import Mesh, Shape
 from pliant.core.topology import Floats
@@ -36,6 +37,7 @@ class CageEditing:
         self._cage: Mesh | None = None
         self._points: Floats = np.zeros((0, 3))
         self._chosen: int | None = None
+        self._grip: Floats = np.zeros(3)  # where a vertex was that is dragged
         self._count = 0
 
     def show(self, cage: Mesh, target: Shape) -> None:
@@ -53,19 +55,15 @@ class CageEditing:
         self._stage.remove(VERTICES)
 
     def _draw(self) -> None:
-        fresh = not self._stage.has(VERTICES)
         colors = np.tile(CAGE_COLOR, (len(self._points), 1))
         if self._chosen is not None:
             colors[self._chosen] = HANDLE_COLOR
-        balls = self._stage.balls(VERTICES, self._points, VERTEX_RADIUS * self._stage.half, colors)
-        if fresh:
-            balls.on_click(self._stage.hear(self._clicked))
+        grip = Grip(self._clicked, self._pulled)
+        self._stage.balls(VERTICES, self._points, VERTEX_RADIUS * self._stage.half, colors, grip=grip)
         self._panel.draw_cage(self._points)
 
-    def _clicked(self, event: Any) -> None:
-        start = self._stage.world(event.ray_origin)
-        ahead = self._stage.world(np.add(event.ray_origin, event.ray_direction)) - start
-        ahead /= np.linalg.norm(ahead)
+    def _clicked(self, start: Floats, direction: Floats) -> None:
+        ahead = direction / np.linalg.norm(direction)
         along = (self._points - start) @ ahead
         beside = np.linalg.norm(self._points - start - along[:, None] * ahead, axis=1)
         near = beside < 3 * VERTEX_RADIUS * self._stage.half
@@ -76,6 +74,14 @@ class CageEditing:
         self._chosen = vertex
         self._stage.handle(VERTEX_HANDLE, self._points[vertex], self._dragged, title=f"Cage vertex {vertex + 1}")
         self._draw()
+
+    def _pulled(self, start: Floats, end: Floats, phase: Phase) -> None:
+        """A vertex is dragged itself."""
+        if phase == "start":
+            self._choose(int(np.linalg.norm(self._points - start, axis=1).argmin()))
+            self._grip = self._points[self._chosen].copy()
+        self._stage.move(VERTEX_HANDLE, self._grip + end - start)
+        self._dragged(self._grip + end - start, rotations.IDENTITY, phase)
 
     def _dragged(self, position: Floats, rotation: Floats, phase: Phase) -> None:
         if self._chosen is None or self._cage is None:
