@@ -24,7 +24,8 @@ from pliant.core.errors import (
 )
 from pliant.numerics import direct_solvers as solvers, linalg
 
-METHODS = ("pardiso", "cholmod", "superlu")
+METHODS = ("cholesky", "pardiso", "cholmod", "superlu")
+DEFINITE_METHODS = ("cholesky", "cholmod")
 SYMMETRIC_METHODS = ("pardiso", "superlu")
 KINDS = ("definite", "symmetric", "general")
 HINT = "something is free that nothing holds: pin a point or add an anchor"
@@ -37,7 +38,7 @@ def method(request: pytest.FixtureRequest) -> str:
     return request.param
 
 
-@pytest.fixture(params=[("cholmod", "definite"), *((m, k) for m in SYMMETRIC_METHODS for k in KINDS)])
+@pytest.fixture(params=[*((m, "definite") for m in DEFINITE_METHODS), *((m, k) for m in SYMMETRIC_METHODS for k in KINDS)])
 def method_and_kind(request: pytest.FixtureRequest) -> tuple[str, linalg.Kind]:
     if request.param[0] not in linalg.available():
         pytest.skip(f"{request.param[0]} is not installed")
