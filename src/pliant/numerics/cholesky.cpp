@@ -478,6 +478,8 @@ class Cholesky {
         }
     }
 
+    int64_t entries() const { return panel_begins.back(); }
+
    private:
     Index n;
     std::vector<Index> indptr, indices;  // of A
@@ -803,3 +805,6 @@ static void inverse(int64_t factor, In<int64_t, 1> rows, In<int64_t, 1> columns,
     known(factor).inverse(rows, columns, out);
 }
 EXPORT(cholesky_inverse, inverse)
+
+static int64_t entries(int64_t factor) { return known(factor).entries(); }
+EXPORT(cholesky_entries, entries)

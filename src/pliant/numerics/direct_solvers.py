@@ -79,6 +79,10 @@ class Cholesky:
         kernels.cholesky_solve(self.handle, b.reshape(len(b), -1), x.reshape(len(b), -1))
         return x
 
+    def entries(self) -> int:
+        """How many numbers of L are kept, zeros that make blocks of it among them."""
+        return int(kernels.cholesky_entries(self.handle))
+
     def inverse(self, rows: Ints, columns: Ints) -> Floats:
         """A⁻¹ at some rows and columns."""
         out = np.empty((len(rows), len(columns)))
