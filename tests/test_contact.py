@@ -20,6 +20,7 @@ from pliant.contact import (
     Sphere,
     body as contact_body,
     solver as contact_solver,
+    steps as contact_steps,
 )
 from pliant.contact.constraints import Anchors, SurfaceSamples, face_samples, friction_rows, pierced_edges
 from pliant.contact.coulomb import coulomb_forces, swept_coulomb_forces
@@ -28,7 +29,7 @@ from pliant.contact.inverse_hessian import InverseHessian
 from pliant.contact.march import March
 from pliant.contact.response import minimise
 from pliant.contact.solver import ContactSolver
-from pliant.contact.steps import Guess, LocalContactsStep, SpreadAnswers, contact_step
+from pliant.contact.steps import FewContactsStep, Guess, LocalContactsStep, SpreadAnswers, contact_step
 from pliant.contact.watched_rows import MAX_PENETRATION, ObstacleContacts, SurfaceWatch
 from pliant.core.errors import PliantWarning
 from pliant.core.normals import unit
@@ -91,6 +92,20 @@ def test_a_step_leads_downhill_though_the_free_one_is_too_long():
     gradient = np.array([[0.0, 0, 10]])
     move = contact_step(body, gradient, gradient, InverseHessian(), rows, Guess())
     assert move.promised(gradient) < 0
+
+
+def test_rows_that_pushed_have_their_say_before_others_that_free_motion_leads_deeper(monkeypatch):
+    """Three rows at one vertex, of which one has to push, and a shallower one at another."""
+    monkeypatch.setattr(contact_steps, "MAX_ACTIVE_ROWS", 2)
+    rows = rows_of(4, np.zeros(4), np.full(4, np.inf))
+    rows = replace(rows, vertices=np.repeat([[0], [0], [0], [1]], 4, axis=1), violation=np.array([1, 0.9, 0.8, 0.5]))
+    body = SimpleNamespace(
+        solve=lambda forces: forces, compliance=Compliance(lambda at, by: np.eye(2)[np.ix_(at, by)], 2)
+    )
+    forces = np.array([0.98, 0, 0, 0.49])
+    for guess in (Guess(forces=forces), Guess(forces=forces, answer=rows.spread(forces, 2))):
+        step = FewContactsStep(body, InverseHessian(), rows, np.zeros((2, 3)), guess)
+        np.testing.assert_allclose(step.forces, [1 / 1.02, 0, 0, 0.5 / 1.02], rtol=1e-9)
 
 
 @pytest.mark.parametrize("friction", [0.0, 0.3, 0.8])

@@ -4,7 +4,7 @@
 // far ends of it has its median; of the edges that this cuts, the fewest vertices that cover all of them (König) are the
 // separator, which comes after both halves. Small parts are in order of least degree.
 //
-// Supernodes are runs of columns that have, all but the same rows. One with k columns and r rows below them has its part
+// Supernodes are runs of columns that have all but the same rows. One with k columns and r rows below them has its part
 // of L as a dense panel, row by row: a triangle, whose rows are as long as their block of four needs, with the reciprocal
 // diagonal, and (r, k) below it. The update, a dense (r, r), goes to its parent in the elimination tree.
 //
@@ -191,7 +191,6 @@ class Dissection {
         for (const Index v : some) (side(v) == 0 ? out.low : side(v) == 1 ? out.high : out.between).push_back(v);
         const double smaller = double(std::min(out.low.size(), out.high.size()));
         if (smaller > 0) out.cost = double(out.between.size()) * (double(some.size()) / smaller);
-        for (const Index v : some) side(v) = 0;
         return out;
     }
 
@@ -392,7 +391,7 @@ class Cholesky {
         arrange();
         const std::vector<Index> parent = elimination_tree();
         postorder(parent);
-        find_supernodes();
+        lay_out(joined_supernodes());
     }
 
     bool factorise(const double *data) {
@@ -541,7 +540,8 @@ class Cholesky {
         int64_t zeros;            // that are stored to have the same rows for all columns
     };
 
-    void find_supernodes() {
+    // A column goes on with the node before it if it has the same rows.
+    std::vector<Node> joined_supernodes() const {
         std::vector<Node> done;
         std::vector<std::vector<Index>> awaited(n);  // nodes by the first row below them
         std::vector<std::vector<Index>> under;       // rows of all nodes, as they were before nodes were joined
@@ -558,8 +558,7 @@ class Cholesky {
         };
         for (Index j = 0; j < n; ++j) {
             const Index own = Index(under.size());
-            const bool follows = j > 0 && gone < node.rows.size() && node.rows[gone] == j;
-            bool same = follows;
+            bool same = gone < node.rows.size() && node.rows[gone] == j;
             const auto each_row = [&](const auto &visit) {
                 for (Index e = indptr[order[j]]; e < indptr[order[j] + 1]; ++e)
                     if (place[indices[e]] > j) visit(place[indices[e]]);
@@ -581,11 +580,15 @@ class Cholesky {
             for (const Index c : awaited[j]) std::vector<Index>().swap(under[c]);
         }
         close();
+        return done;
+    }
+
+    void lay_out(const std::vector<Node> &nodes) {
         begins.assign(1, 0), row_begins.assign(1, 0), panel_begins.assign(1, 0);
-        this->node.resize(size_t(n));
-        for (size_t s = 0; s < done.size(); ++s) {
-            const Node &one = done[s];
-            std::fill(this->node.begin() + one.begin, this->node.begin() + one.end, Index(s));
+        node.resize(size_t(n));
+        for (size_t s = 0; s < nodes.size(); ++s) {
+            const Node &one = nodes[s];
+            std::fill(node.begin() + one.begin, node.begin() + one.end, Index(s));
             begins.push_back(one.end);
             rows.insert(rows.end(), one.rows.begin(), one.rows.end());
             row_begins.push_back(int64_t(rows.size()));
@@ -593,9 +596,9 @@ class Cholesky {
             panel_begins.push_back(panel_begins.back() + triangle(padded(k)) + padded(k) * int64_t(one.rows.size()));
         }
         rows.push_back(0);  // so that a node without rows may point there
-        above.assign(done.size(), -1), children.resize(done.size());
-        for (size_t s = 0; s < done.size(); ++s)
-            if (below(s)) above[s] = this->node[rows[row_begins[s]]], children[above[s]].push_back(Index(s));
+        above.assign(nodes.size(), -1), children.resize(nodes.size());
+        for (size_t s = 0; s < nodes.size(); ++s)
+            if (below(s)) above[s] = node[rows[row_begins[s]]], children[above[s]].push_back(Index(s));
     }
 
     // Makes one node of it and its last children, as long as that stores few zeros: long runs are quicker.

@@ -1,7 +1,7 @@
 """Sparse direct solves with one interface: ``factorize(A).solve(b)``.
 
-The quickest is used: our own Cholesky for definite matrices (cholesky.cpp), MKL PARDISO for others if it is installed, else
-SciPy's SuperLU. A matrix that cannot be solved gives the same named error with each of them, and with CHOLMOD.
+The quickest is used: our own Cholesky for definite matrices (cholesky.cpp), for others MKL PARDISO if it is installed,
+else SciPy's SuperLU. A matrix that cannot be solved gives the same named error with each of them, and with CHOLMOD.
 
 *Singular.* After factorising, three steps of inverse iteration ``x ← S⁻¹ x / |S⁻¹ x|`` from a random x find the
 direction that S maps to almost zero. ``S = D_r A D_c`` is A scaled to unit diagonal (definite) or to rows and columns
@@ -121,7 +121,7 @@ class Factorization:
             return np.ascontiguousarray(self._solver.solve(right))
 
     def inverse(self, rows: Ints, columns: Ints) -> Floats:
-        """(r, c) A⁻¹ at some rows and columns. The method "cholesky" finds no others; the rest solve for whole columns."""
+        """(r, c) A⁻¹ at some rows and columns; methods other than "cholesky" solve for whole columns."""
         if isinstance(self._solver, Cholesky):
             with self._lock:
                 return self._solver.inverse(rows, columns)
