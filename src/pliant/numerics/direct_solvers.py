@@ -1,8 +1,8 @@
 """The direct solvers behind `pliant.numerics.linalg`: our own Cholesky, MKL PARDISO, CHOLMOD and SuperLU.
 
 All have one interface: each takes a CSR matrix with every diagonal entry stored, factorises it, and solves. PARDISO and
-CHOLMOD are optional and are loaded on first use. A pivot that a solver cannot use raises `BreakdownError`; `pliant.numerics.linalg` finds
-the cause in the matrix, for all solvers alike.
+CHOLMOD are optional and are loaded on first use. A pivot that a solver cannot use raises `BreakdownError`;
+`pliant.numerics.linalg` finds the cause in the matrix, for all solvers alike.
 """
 
 from __future__ import annotations
