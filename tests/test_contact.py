@@ -20,6 +20,7 @@ from pliant.contact import (
     Sphere,
     body as contact_body,
     solver as contact_solver,
+    steps as contact_steps,
 )
 from pliant.contact.constraints import Anchors, SurfaceSamples, face_samples, friction_rows, pierced_edges
 from pliant.contact.coulomb import coulomb_forces, swept_coulomb_forces
@@ -28,7 +29,7 @@ from pliant.contact.inverse_hessian import InverseHessian
 from pliant.contact.march import March
 from pliant.contact.response import minimise
 from pliant.contact.solver import ContactSolver
-from pliant.contact.steps import Guess, LocalContactsStep, SpreadAnswers, contact_step
+from pliant.contact.steps import FewContactsStep, Guess, LocalContactsStep, SpreadAnswers, contact_step
 from pliant.contact.watched_rows import MAX_PENETRATION, ObstacleContacts, SurfaceWatch
 from pliant.core.errors import PliantWarning
 from pliant.core.normals import unit
@@ -74,7 +75,7 @@ def test_forces_are_those_that_the_clamped_equation_asks_for(count, bounded):
         low = -RNG.random(count) if bounded else np.zeros(count)
         high = RNG.random(count) if bounded else np.full(count, np.inf)
         rows = rows_of(count, low, high)
-        answers = Answers(rows, Compliance(lambda vertices, S=S: S[:, vertices], count))
+        answers = Answers(rows, Compliance(lambda at, by, S=S: S[np.ix_(at, by)], count))
         force, found = bounded_forces(answers, ahead, ahead > 0.5)
         assert found
         wish = np.clip(rows.rho * (ahead - S @ force), low, high)
@@ -86,11 +87,25 @@ def test_a_step_leads_downhill_though_the_free_one_is_too_long():
     count, rows = 1, rows_of(1, np.zeros(1), np.full(1, np.inf))
     rows = replace(rows, violation=np.full(1, 0.05), rho=np.full(1, 300.0))
     body = SimpleNamespace(
-        solve=lambda forces: forces, compliance=Compliance(lambda vertices: np.eye(count)[:, vertices], count)
+        solve=lambda forces: forces, compliance=Compliance(lambda at, by: np.eye(count)[np.ix_(at, by)], count)
     )
     gradient = np.array([[0.0, 0, 10]])
     move = contact_step(body, gradient, gradient, InverseHessian(), rows, Guess())
     assert move.promised(gradient) < 0
+
+
+def test_rows_that_pushed_have_their_say_before_others_that_free_motion_leads_deeper(monkeypatch):
+    """Three rows at one vertex, of which one has to push, and a shallower one at another."""
+    monkeypatch.setattr(contact_steps, "MAX_ACTIVE_ROWS", 2)
+    rows = rows_of(4, np.zeros(4), np.full(4, np.inf))
+    rows = replace(rows, vertices=np.repeat([[0], [0], [0], [1]], 4, axis=1), violation=np.array([1, 0.9, 0.8, 0.5]))
+    body = SimpleNamespace(
+        solve=lambda forces: forces, compliance=Compliance(lambda at, by: np.eye(2)[np.ix_(at, by)], 2)
+    )
+    forces = np.array([0.98, 0, 0, 0.49])
+    for guess in (Guess(forces=forces), Guess(forces=forces, answer=rows.spread(forces, 2))):
+        step = FewContactsStep(body, InverseHessian(), rows, np.zeros((2, 3)), guess)
+        np.testing.assert_allclose(step.forces, [1 / 1.02, 0, 0, 0.5 / 1.02], rtol=1e-9)
 
 
 @pytest.mark.parametrize("friction", [0.0, 0.3, 0.8])
@@ -174,7 +189,7 @@ def test_rows_that_share_their_vertices_are_preconditioned_as_well_as_others():
         L[a.ravel(), b.ravel()] = L[b.ravel(), a.ravel()] = -1
     L += np.diag(0.1 - L.sum(axis=1))
     T = np.linalg.inv(L)
-    compliance = Compliance(lambda vertices: T[:, vertices], count, sp.csr_matrix(L))
+    compliance = Compliance(lambda at, by: T[np.ix_(at, by)], count, sp.csr_matrix(L))
     body = SimpleNamespace(solve=T.__matmul__, resist=L.__matmul__, compliance=compliance, free=np.zeros((count, 3)))
     body.stiffness = L.diagonal()
     corner = at[:-1, :-1].ravel()[::4]
@@ -684,7 +699,7 @@ def test_a_vertex_that_no_shape_moves_can_be_pulled_beside_an_obstacle():
 class Well:
     """A vertex that a spring of stiffness 1 draws to a goal."""
 
-    compliance = Compliance(lambda vertices: np.ones((1, len(vertices))), 1)
+    compliance = Compliance(lambda at, by: np.ones((len(at), len(by))), 1)
     solve, resist = staticmethod(np.copy), staticmethod(np.copy)
     largest_force = staticmethod(lambda forces: float(np.abs(forces).max()))
     stiffness, free = np.ones(1), np.zeros((1, 3))
@@ -821,11 +836,11 @@ def test_answers_between_vertices_are_kept_as_others_are_touched(first):
     A, found = RNG.normal(size=(900, 900)), []
     inverse = np.linalg.inv(A @ A.T + 900 * np.eye(900))
 
-    def columns(vertices):
-        found.extend(vertices.tolist())
-        return inverse[:, vertices]
+    def between(at, by):
+        found.extend(by.tolist())
+        return inverse[np.ix_(at, by)]
 
-    compliance, order = Compliance(columns, 900), RNG.permutation(900)
+    compliance, order = Compliance(between, 900), RNG.permutation(900)
     for count in (first, first + 20, first + 20):
         vertices = np.sort(order[:count])
         block, push = compliance.block(vertices), RNG.normal(size=(count, 3))

@@ -216,11 +216,11 @@ class LocalCompliance:
 class Compliance:
     """L⁻¹ between vertices that were touched: how each gives way to a force at another. Found when needed, and kept.
 
-    columns: of L⁻¹, at vertices. stiffness: L, sparse, if it is one between vertices.
+    inverse: L⁻¹ at some vertices, and at others. stiffness: L, sparse, if it is one between vertices.
     """
 
-    def __init__(self, columns: Callable[[Ints], Floats], count: int, stiffness: Any = None) -> None:
-        self._find, self._stiffness = columns, stiffness
+    def __init__(self, inverse: Callable[[Ints, Ints], Floats], count: int, stiffness: Any = None) -> None:
+        self._inverse, self._stiffness = inverse, stiffness
         self._block: ComplianceBlock | None = None
         self._slot = np.full(count, -1, dtype=np.int64)
         self._vertices: Ints = np.zeros(0, np.int64)
@@ -232,8 +232,7 @@ class Compliance:
         if len(missing):
             if len(self._vertices) + len(missing) > MAX_COMPLIANCE_VERTICES:
                 self._slot[self._vertices], self._vertices, missing = -1, self._vertices[:0], np.unique(vertices)
-            for first in range(0, len(missing), 128):
-                self._add(missing[first : first + 128])
+            self._add(missing)
         return self._slot[vertices], self._table, len(self._vertices)
 
     def block(self, vertices: Ints) -> ComplianceBlock:
@@ -257,14 +256,14 @@ class Compliance:
         return self._block
 
     def _add(self, missing: Ints) -> None:
-        columns, used = self._find(missing), len(self._vertices)
-        every = np.concatenate([self._vertices, missing])
+        used, every = len(self._vertices), np.concatenate([self._vertices, missing])
         if len(every) > len(self._table):
             grown = np.empty((max(2 * len(self._table), len(every), 256),) * 2)
             grown[:used, :used] = self._table[:used, :used]
             self._table = grown
-        self._table[: len(every), used : len(every)] = columns[every]
-        self._table[used : len(every), :used] = columns[every[:used]].T
+        new = self._inverse(every, missing)
+        self._table[: len(every), used : len(every)] = new
+        self._table[used : len(every), :used] = new[:used].T
         self._slot[missing] = np.arange(used, len(every))
         self._vertices = every
 

@@ -100,7 +100,7 @@ def contact_step(
         return LocalContactsStep(body, body.compliance, rows, free, guess.forces)
     if _are_many(rows, free):
         return ManyContactsStep(body, model, rows, free, guess, gradient)
-    few = FewContactsStep(body, model, rows, free, guess.pushing)
+    few = FewContactsStep(body, model, rows, free, guess)
     return few if few.exact else ManyContactsStep(body, model, rows, free, guess, gradient)
 
 
@@ -268,7 +268,7 @@ def _compliance(body: ContactBody) -> Compliance:
 
 
 class FewContactsStep(ContactStep):
-    """The forces by pivoting. pushing: (m,) rows that probably push."""
+    """The forces by pivoting."""
 
     def __init__(
         self,
@@ -276,16 +276,19 @@ class FewContactsStep(ContactStep):
         model: InverseHessian,
         rows: Rows,
         d: Floats,
-        pushing: NDArray[np.bool_] | None = None,
+        guess: Guess | None = None,
     ) -> None:
         super().__init__(body, model, rows, d)
-        ahead, deepest = self._ahead, float(self._ahead.max(initial=0.0))
+        guess, ahead, deepest = guess or Guess(), self._ahead, float(self._ahead.max(initial=0.0))
         # The body is pushed back about as far as it would go too far; what else that leads too far has its say after.
         near = (ahead > -deepest) | (rows.violation > 0)
-        if near.sum() > MAX_ACTIVE_ROWS:
-            near &= ahead >= np.partition(ahead[near], -MAX_ACTIVE_ROWS)[-MAX_ACTIVE_ROWS]
+        if near.sum() > MAX_ACTIVE_ROWS:  # with those that push by the guess, the ones that it would lead the farthest
+            rank = ahead if guess.answer is None else ahead - rows.along(guess.answer)
+            if guess.forces is not None:
+                rank = np.where(guess.forces > 0, np.inf, rank)
+            near &= rank >= np.partition(rank[near], -MAX_ACTIVE_ROWS)[-MAX_ACTIVE_ROWS]
         self._near = near
-        self._guess = rows.violation > -FIRST_CONTACT_SHARE * deepest if pushing is None else pushing
+        self._guess = rows.violation > -FIRST_CONTACT_SHARE * deepest if guess.pushing is None else guess.pushing
         self._find()
 
     def _find(self) -> None:

@@ -1,8 +1,8 @@
-"""The three direct solvers behind `pliant.numerics.linalg`: MKL PARDISO, CHOLMOD and SuperLU, with one interface.
+"""The direct solvers behind `pliant.numerics.linalg`: our own Cholesky, MKL PARDISO, CHOLMOD and SuperLU.
 
-Each takes a CSR matrix with every diagonal entry stored, factorises it, and solves. PARDISO and CHOLMOD are optional
-and are loaded on first use. A pivot that a solver cannot use raises `BreakdownError`; `pliant.numerics.linalg` finds
-the cause in the matrix, for all solvers alike.
+All have one interface: each takes a CSR matrix with every diagonal entry stored, factorises it, and solves. PARDISO and
+CHOLMOD are optional and are loaded on first use. A pivot that a solver cannot use raises `BreakdownError`;
+`pliant.numerics.linalg` finds the cause in the matrix, for all solvers alike.
 """
 
 from __future__ import annotations
@@ -19,10 +19,13 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from pliant.core.errors import LinearSolveError
-from pliant.core.topology import Floats
+from pliant.core.topology import Floats, Ints
+from pliant.native import kernels
 
-DirectMethod = Literal["pardiso", "cholmod", "superlu"]
+DirectMethod = Literal["cholesky", "pardiso", "cholmod", "superlu"]
 MatrixKind = Literal["definite", "symmetric", "general"]
+DEFINITE_ONLY: tuple[DirectMethod, ...] = ("cholesky", "cholmod")
+"""Methods for definite matrices alone."""
 
 
 def available() -> tuple[DirectMethod, ...]:
@@ -53,6 +56,40 @@ class Solver(Protocol):
 
     def negative_eigenvalues(self) -> int | None:
         """Their number, where the factorisation of a symmetric matrix gives it."""
+
+
+class Cholesky:
+    """Our own, in cholesky.cpp; its analysis is kept between factorisations."""
+
+    def __init__(self, A: Any, kind: MatrixKind) -> None:
+        self.handle = kernels.cholesky_analyse(A.indptr.astype(np.int32), A.indices.astype(np.int32))
+        weakref.finalize(self, kernels.cholesky_release, self.handle).atexit = False
+        self.update(A)
+
+    def update(self, A: Any) -> None:
+        outcome = kernels.cholesky_factorise(self.handle, A.data)
+        if outcome == 2:
+            raise LinearSolveError(f"there is not enough memory to factorise {A.shape[0]} unknowns")
+        if outcome:
+            raise BreakdownError
+
+    def solve(self, b: Floats) -> Floats:
+        x = np.empty_like(b)
+        kernels.cholesky_solve(self.handle, b.reshape(len(b), -1), x.reshape(len(b), -1))
+        return x
+
+    def entries(self) -> int:
+        """How many numbers of L are kept, zeros that make blocks of it among them."""
+        return int(kernels.cholesky_entries(self.handle))
+
+    def inverse(self, rows: Ints, columns: Ints) -> Floats:
+        """A⁻¹ at some rows and columns."""
+        out = np.empty((len(rows), len(columns)))
+        kernels.cholesky_inverse(self.handle, rows, columns, out)
+        return out
+
+    def negative_eigenvalues(self) -> int | None:
+        return 0
 
 
 @cache
@@ -262,4 +299,9 @@ class SuperLU:
         return int((self.factor.U.diagonal() < 0).sum())
 
 
-SOLVERS: dict[DirectMethod, type[Solver]] = {"pardiso": Pardiso, "cholmod": Cholmod, "superlu": SuperLU}
+SOLVERS: dict[DirectMethod, type[Solver]] = {
+    "cholesky": Cholesky,
+    "pardiso": Pardiso,
+    "cholmod": Cholmod,
+    "superlu": SuperLU,
+}

@@ -1,7 +1,7 @@
 """Sparse direct solves with one interface: ``factorize(A).solve(b)``.
 
-The first installed of three solvers is used: MKL PARDISO, CHOLMOD (definite matrices only), SciPy's SuperLU. A matrix
-that cannot be solved gives the same named error with each of them.
+The quickest is used: our own Cholesky for definite matrices (cholesky.cpp), for others MKL PARDISO if it is installed,
+else SciPy's SuperLU. A matrix that cannot be solved gives the same named error with each of them, and with CHOLMOD.
 
 *Singular.* After factorising, three steps of inverse iteration ``x ← S⁻¹ x / |S⁻¹ x|`` from a random x find the
 direction that S maps to almost zero. ``S = D_r A D_c`` is A scaled to unit diagonal (definite) or to rows and columns
@@ -31,10 +31,12 @@ from pliant.core.errors import (
     MissingExtraError,
     SingularMatrixError,
 )
-from pliant.core.topology import Floats
+from pliant.core.topology import Floats, Ints
 from pliant.numerics.direct_solvers import (
+    DEFINITE_ONLY,
     SOLVERS,
     BreakdownError,
+    Cholesky,
     DirectMethod,
     MatrixKind,
     Solver,
@@ -50,6 +52,8 @@ ASYMMETRY = 1e-8
 """Largest ``|A - Aᵀ|`` over the largest ``|A|`` that still counts as symmetric."""
 _SHIFT = 1e-13
 _STEPS = 3
+_UNITS = 128
+"""Columns of an inverse that are solved for at once."""
 
 
 def factorize(
@@ -116,10 +120,23 @@ class Factorization:
         with self._lock:
             return np.ascontiguousarray(self._solver.solve(right))
 
+    def inverse(self, rows: Ints, columns: Ints) -> Floats:
+        """(r, c) A⁻¹ at some rows and columns; methods other than "cholesky" solve for whole columns."""
+        if isinstance(self._solver, Cholesky):
+            with self._lock:
+                return self._solver.inverse(rows, columns)
+        out = np.empty((len(rows), len(columns)))
+        for first in range(0, len(columns), _UNITS):
+            some = columns[first : first + _UNITS]
+            unit = np.zeros((self.shape[0], len(some)))
+            unit[some, np.arange(len(some))] = 1
+            out[:, first : first + _UNITS] = self.solve(unit)[rows]
+        return out
+
     def refactorize(self, A: Any, *, check: bool = True) -> Factorization:
         """Take new values for the same sparsity pattern (or a part of it), in place; returns itself.
 
-        PARDISO keeps its symbolic analysis of a definite matrix; the others start over.
+        Of a definite matrix, Cholesky and PARDISO keep their symbolic analysis; the others start over.
         """
         fresh = _on_pattern(_canonical(A), self._matrix)
         self._build(fresh, check)
@@ -154,11 +171,11 @@ class Factorization:
 
 def _choose(method: str, kind: MatrixKind) -> DirectMethod:
     if method == "auto":
-        return next(name for name in available() if kind == "definite" or name != "cholmod")
+        return next(name for name in available() if kind == "definite" or name not in DEFINITE_ONLY)
     if method not in get_args(DirectMethod):
         raise InputError(f'method is "{method}"; expected auto, {", ".join(get_args(DirectMethod))}')
-    if method == "cholmod" and kind != "definite":
-        raise InputError(f'method "cholmod" factorises definite matrices only; kind is "{kind}"')
+    if method in DEFINITE_ONLY and kind != "definite":
+        raise InputError(f'method "{method}" factorises definite matrices only; kind is "{kind}"')
     if method not in available():
         raise MissingExtraError(f'method "{method}"', "mkl" if method == "pardiso" else "fast")
     return method

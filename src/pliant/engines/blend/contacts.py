@@ -275,7 +275,7 @@ class Attached:
         self.matrix = (network.L + sp.diags(ground)).tocsr()
         L = network.L[self._unknown][:, self._unknown]
         self._factor = factorize(L + sp.diags(ground[self._unknown])) if len(self._unknown) else None
-        self.compliance = Compliance(self._columns, network.count, self.matrix)
+        self.compliance = Compliance(self._inverse, network.count, self.matrix)
 
     def solve(self, b: Floats) -> Floats:
         """(n, k) the motion that forces (n, k) bring about, if springs are as stiff as L; 0 at held vertices."""
@@ -288,10 +288,14 @@ class Attached:
         """(n, 3) the forces that a motion (n, 3) takes."""
         return np.asarray(self.matrix @ motion)
 
-    def _columns(self, vertices: Ints) -> Floats:
-        unit = np.zeros((self.network.count, len(vertices)))
-        unit[vertices, np.arange(len(vertices))] = 1
-        return self.solve(unit)
+    def _inverse(self, vertices: Ints, others: Ints) -> Floats:
+        """(m, k) how far vertices move by a force 1 at each of others."""
+        out = np.zeros((len(vertices), len(others)))
+        if self._factor is not None:
+            moved, pushed = ~self.network.fixed[vertices], ~self.network.fixed[others]
+            at, by = (np.searchsorted(self._unknown, some) for some in (vertices[moved], others[pushed]))
+            out[np.ix_(moved, pushed)] = self._factor.inverse(at, by)
+        return out
 
 
 def _attached(rig: Blendshapes, network: Network, kept: Ints) -> Attached:
