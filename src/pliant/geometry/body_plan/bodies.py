@@ -62,6 +62,8 @@ MEDIAN_ROUNDS = 60
 AGREEING, TWISTED, EXACTLY_ALONG = 0.995, 0.88, 0.9995
 """Length of the mean of the directions from right to left from which joints agree; the cosine between what they say
 and an axis or a mesh's middle plane, at least, for that to be believed; that between the trunk's joints and an axis."""
+PLANAR = 0.05, 0.01
+"""How far, over the body, the middles of pairs spread in a plane, at least; and beside it, over that, at most."""
 CLEAR_SCORE = 0.02
 """From which on a score for the front counts as evidence."""
 LEAST_ALONG = 0.7
@@ -337,7 +339,8 @@ def _across(tree: BodyTree, both: Sequence[tuple[int, int]], up: Floats | None, 
     """From right to left: the geometric median of the directions between joints that are called alike.
 
     Joints near the trunk count most, for limbs may rest in any pose. Where they disagree the rest pose is twisted, and
-    an axis that shoulders or hips are along, or else the plane that the mesh is mirrored in, says more than all.
+    a plane in which the middles of all pairs lie, an axis that shoulders or hips are along, or else the plane that the
+    mesh is mirrored in, says more than all.
     """
     sided = {node for pair in both for node in pair}
     beyond = np.array([min(sum(node in sided for node in tree.chain(k)) for k in pair) for pair in both])
@@ -359,6 +362,10 @@ def _across(tree: BodyTree, both: Sequence[tuple[int, int]], up: Floats | None, 
     normal = normal / max(float(np.linalg.norm(normal)), 1e-300)
     if agreement >= AGREEING:
         return normal
+    across = _across_middles(np.array([tree.locations[i] + tree.locations[j] for i, j in both]) / 2, tree.size)
+    if across is not None and abs(across @ normal) > TWISTED:
+        found: Floats = across * np.sign(across @ normal)
+        return found
     k = int(np.argmax(np.abs(normal)))
     axis: Floats = np.sign(normal[k]) * np.eye(3)[k]
     if axis @ normal > TWISTED and (directions[beyond == 0] @ axis).max() > EXACTLY_ALONG:
@@ -368,6 +375,13 @@ def _across(tree: BodyTree, both: Sequence[tuple[int, int]], up: Floats | None, 
         if abs(plane.normal @ normal) > TWISTED and plane.error < SYMMETRY_ERROR:
             normal = plane.normal * np.sign(plane.normal @ normal)
     return axis if axis @ normal > AGREEING else normal  # what is uncertain is likely along an axis
+
+
+def _across_middles(middles: Floats, size: float) -> Floats | None:
+    """(3,) across the plane in which the middles (k, 3) of pairs lie; None where they lie in none, or in a line."""
+    spread, axes = np.linalg.svd(middles - middles.mean(axis=0), full_matrices=False)[1:]
+    planar = len(spread) == 3 and spread[1] > PLANAR[0] * size and spread[2] < PLANAR[1] * spread[1]
+    return np.asarray(axes[2]) if planar else None
 
 
 def _named_pairs(limbs: list[Limb], both: dict[int, int], found: list[Pair]) -> list[Pair]:
