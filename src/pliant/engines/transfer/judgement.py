@@ -10,8 +10,9 @@ on the moved target are
 - *penetration*: the share of the outer third of a leg or an arm that is inside the others, and was not at rest;
 - *limbs*: the angles between the target's limbs and those of the source that they follow (`recognition`);
 - *feet*: the angle by which they tip, against rest, while the source's stand on the ground;
+- *floating*: how high they are above the floor then, over the height;
 - *slide*: how far feet slide along the floor while the source's stand, over how far those do (`recognition`);
-- *motion*: articulation of the target over that of the source (`recognition`).
+- *motion*: articulation of the target's limbs over that of the source's that they follow (`recognition`).
 
 Limbs and feet are judged in the median of the frames, and in the worst one; penetration in the median alone, for legs
 brush past each other in many good motions. What a source does itself (a mesh sequence
@@ -38,10 +39,11 @@ from pliant.geometry.body_plan.recognition import (
     FootSlide,
     articulation,
     followed_nodes,
+    foot_heights,
     foot_slide,
     foot_slopes,
+    limb_articulation,
     limb_errors,
-    limb_points,
 )
 from pliant.geometry.body_plan.retargeted import Retargeted
 from pliant.geometry.spatial import SurfaceTree
@@ -60,6 +62,8 @@ MOST_FOOT_SLOPE = 15.0
 """Degrees, in the median of the frames in which a foot stands."""
 MOST_ANGLE_ONCE, MOST_FOOT_SLOPE_ONCE = 60.0, 30.0
 """Degrees, in a single frame: of a limb's pieces in the mean, and of a foot that stands."""
+MOST_FLOATING = 0.05
+"""Over the height, in the median of the frames in which a foot stands."""
 MOST_SLIDE, UNSEEN_SLIDE = 1.5, 0.01
 """Of feet that stand, over the source's; and over the height, in a contact, below which it is not seen."""
 LEAST_MOTION, HARDLY_MOVING = 0.35, 0.005
@@ -104,6 +108,8 @@ class Judgement:
     """Degrees in the median of all of them"""
     feet: Mapping[str, float] = field(default_factory=dict)
     """By leg of the target, degrees in the median; less than 0 on its toes"""
+    floating: Mapping[str, float] = field(default_factory=dict)
+    """By leg of the target, in the median, over the height"""
     worst_limbs: Mapping[str, Worst] = field(default_factory=dict)
     """By limb, the frame in which its pieces are farthest from the source's in the mean, and how far"""
     worst_feet: Mapping[str, Worst] = field(default_factory=dict)
@@ -123,6 +129,7 @@ class Judgement:
             "penetration": dict(self.penetration),
             "limbs": dict(self.limbs),
             "feet": dict(self.feet),
+            "floating": dict(self.floating),
             "worst_limbs": {name: worst._asdict() for name, worst in self.worst_limbs.items()},
             "worst_feet": {name: worst._asdict() for name, worst in self.worst_feet.items()},
             "slide": None if self.slide is None else asdict(self.slide),
@@ -265,7 +272,7 @@ def _with_limbs(result: Judgement, clip: Animation, found: Retargeted, times: Fl
     source = (1 - t) * found.source.positions[low] + t * found.source.positions[high]
     target = followed_nodes(clip.shape.points, clip.points, found.target.tree.locations)
     errors = limb_errors(found, source, target)
-    moving = [articulation(limb_points(b, n)) for b, n in ((found.target, target), (found.source.body, source))]
+    theirs, mine = zip(*found.match.pairs, strict=True)
     slopes = foot_slopes(found, target, low)
     measured = result.stretch is not None and found.target.anatomy.limbs
     return replace(
@@ -275,10 +282,14 @@ def _with_limbs(result: Judgement, clip: Animation, found: Retargeted, times: Fl
         limbs={name: float(np.median(pieces)) for name, pieces in errors.items()},
         angle=float(np.median(np.concatenate(list(errors.values()), axis=1))) if errors else None,
         feet={name: float(np.median(angles)) for name, (_, angles) in slopes.items()},
+        floating={
+            name: float(np.median(above))
+            for name, (_, above) in foot_heights(found, clip.shape.points, clip.points, low).items()
+        },
         worst_limbs={name: _worst(np.arange(len(clip)), pieces.mean(axis=1)) for name, pieces in errors.items()},
         worst_feet={name: _worst(*standing) for name, standing in slopes.items()},
         slide=foot_slide(found, source, target, low, float(np.ptp(clip.shape.points @ found.target.frame[1]))),
-        motion=_ratio(*moving),
+        motion=_ratio(limb_articulation(mine, target), limb_articulation(theirs, source)),
     )
 
 
@@ -327,6 +338,13 @@ def _problems(found: Judgement, source: Animation | None) -> list[str]:
             f"penetration: so much of the outer third of a limb is inside others in the median ({listed})."
         )
     sentences += _limb_problems(found)
+    floating = {name: above for name, above in found.floating.items() if above > MOST_FLOATING}
+    if floating:
+        listed = ", ".join(f"{name} {100 * above:.0f} %" for name, above in floating.items())
+        sentences.append(
+            f"floating: where the source's feet stand, so much of the height is below the target's in the median "
+            f"({listed})."
+        )
     slide = found.slide
     if slide is not None and slide.ratio > MOST_SLIDE and slide.target > UNSEEN_SLIDE:
         sentences.append(

@@ -142,11 +142,26 @@ class OrientedBody:
 
 def shape_body(shape: Shape, up: SignedAxis | None = None, heading: SignedAxis | None = None) -> OrientedBody:
     """How a shape stands. up, heading: where they are known; a file that says which axis is up is believed."""
+    shape = without_helpers(shape)
     if up is None and shape.world is not None:
         up = up_axis(shape)
     geometry = (shape.points, getattr(shape, "triangles", ()), getattr(shape, "tets", ()))
     named = _named_left(shape)
     return _bodies.get((content_key(*geometry, named), up, heading), lambda: _shape_body(shape, named, up, heading))
+
+
+def without_helpers(shape: Shape) -> Shape:
+    """A mesh without faces that only help to fit clothes or joints, by what their groups are called: MakeHuman's."""
+    groups = shape.labels.get("group") if isinstance(shape, Mesh) else None
+    if groups is None or not any(names.is_helper_group(name) for name in groups.names):
+        return shape
+    assert isinstance(shape, Mesh)
+    body = np.array([not names.is_helper_group(name) for name in groups.names])[groups.index[shape.triangle_polygon]]
+    used, triangles = np.unique(shape.triangles[body], return_inverse=True)
+    if not len(used):
+        return shape
+    weights = {name: values[used] for name, values in shape.vertex_groups.items()}
+    return Mesh(shape.points[used], triangles.reshape(-1, 3), world=shape.world, vertex_groups=weights)
 
 
 _bodies: ResultCache[OrientedBody] = ResultCache(16)

@@ -15,7 +15,7 @@ from pliant.core.shapes import Mesh, Shape
 from pliant.core.skeleton import Motion, Skeleton
 from pliant.core.topology import Floats, Ints
 from pliant.geometry.axes import SignedAxis, axis_name
-from pliant.geometry.body_plan.bodies import FOOT_SAMPLES, OrientedBody, shape_body, skeleton_body
+from pliant.geometry.body_plan.bodies import FOOT_SAMPLES, OrientedBody, shape_body, skeleton_body, without_helpers
 from pliant.geometry.body_plan.clearance import with_clearance
 from pliant.geometry.body_plan.contacts import Contacts
 from pliant.geometry.body_plan.following import Follower, skeleton_motion
@@ -128,6 +128,7 @@ def moving_body(source: Animation | Motion, hints: Hints, rest: Floats | None = 
 
 def onto_shape(source: MovingBody, shape: Shape, hints: Hints, *, planted: bool = False) -> Retargeted:
     """The motion on the skeleton of a shape's plan. planted: whether the source's legs have to be below its body."""
+    shape = without_helpers(shape)
     seen = shape_body(shape, hints.up, hints.heading)
     if seen.against:
         text = f"the heading that is given is against what is seen: {', '.join(seen.against)}; it may walk backwards"
