@@ -4,8 +4,8 @@ A solver that has converged has met its controls; the shape may be crumpled, tor
 on the moved target are
 
 - *volume*, of a closed mesh, over that at rest;
-- *stretch*: the factor by which edges are longer or shorter than at rest, exceeded by 5 % of their length, or by 10 %
-  of a limb's;
+- *stretch*: the factor by which edges are longer than at rest, or the root of that by which they are shorter (as they
+  are inside bends), exceeded by 5 % of their length, or by 10 % of a limb's;
 - *crossings*: the share of the surface that runs through its own connected part, and did not at rest;
 - *penetration*: the share of the outer third of a leg or an arm that is inside the others, and was not at rest;
 - *limbs*: the angles between the target's limbs and those of the source that they follow (`recognition`);
@@ -49,7 +49,7 @@ from pliant.geometry.body_plan.retargeted import Retargeted
 from pliant.geometry.spatial import SurfaceTree
 
 VOLUME_RANGE = (0.8, 1.25)
-MOST_STRETCH, STRETCHED_SHARE, STRETCHED_LIMB_SHARE = 1.8, 0.05, 0.1
+MOST_STRETCH, STRETCHED_SHARE, STRETCHED_LIMB_SHARE = 1.5, 0.05, 0.1
 MOST_CROSSING = 0.15
 MOST_PENETRATION, INNER_SHARE = 0.08, 0.65
 """Of the surface of a limb's outer part, in the median of the frames; and where that begins, over the limb's length:
@@ -164,16 +164,20 @@ def closed_volume(clip: Animation) -> Floats | None:
 
 
 def edge_stretch(clip: Animation) -> Floats:
-    """(frames,) the factor, longer or shorter, that `STRETCHED_SHARE` of the edges' length exceeds."""
+    """(frames,) the factor by which edges are stretched that `STRETCHED_SHARE` of their length exceeds."""
     return _exceeded(*_edge_factors(clip), STRETCHED_SHARE)
 
 
 def _edge_factors(clip: Animation) -> tuple[Floats, Floats]:
-    """(frames, edges) logarithms of the factors by which edges are longer or shorter, and (edges,) lengths at rest."""
+    """(frames, edges) logarithms of the factors by which edges are stretched, and (edges,) lengths at rest.
+
+    What is shorter counts as the root of that: the inside of a bend gets shorter than its outside gets longer.
+    """
     shape = clip.shape
     assert isinstance(shape, Mesh)
     lengths = np.linalg.norm(np.diff(shape.points[shape.edges], axis=1)[:, 0], axis=1)
-    return np.nan_to_num(np.abs(np.log(np.maximum(quality.edge_distortion(shape, clip), 1e-6)))), lengths
+    longer = np.nan_to_num(np.log(np.maximum(quality.edge_distortion(shape, clip), 1e-6)))
+    return np.maximum(longer, -longer / 2), lengths
 
 
 def _exceeded(factors: Floats, lengths: Floats, share: float) -> Floats:
@@ -318,7 +322,7 @@ def _problems(found: Judgement, source: Animation | None) -> list[str]:
         if found.stretch[frame] > most:
             sentences.append(
                 f"stretch: in frame {frame}, {100 * STRETCHED_SHARE:.0f} % of the edges are more than "
-                f"{found.stretch[frame]:.2g} times longer or shorter than at rest."
+                f"{found.stretch[frame]:.2g} times longer than at rest, or {found.stretch[frame] ** 2:.2g} times shorter."
             )
         torn = {name: worst for name, worst in found.limb_stretch.items() if worst.factor > most}
         if torn:
@@ -326,8 +330,8 @@ def _problems(found: Judgement, source: Animation | None) -> list[str]:
                 f"{name} {worst.factor:.2g} times in frame {worst.frame}" for name, worst in torn.items()
             )
             sentences.append(
-                f"stretch: {100 * STRETCHED_LIMB_SHARE:.0f} % of a limb's edges are more than so many times longer or "
-                f"shorter than at rest ({listed}); in a cage, more faces may follow it."
+                f"stretch: {100 * STRETCHED_LIMB_SHARE:.0f} % of a limb's edges are more than so many times longer than "
+                f"at rest, or its square shorter ({listed}); in a cage, more faces may follow it."
             )
     if found.crossings is not None and found.crossings > MOST_CROSSING:
         sentences.append(f"crossings: up to {100 * found.crossings:.0f} % of the surface runs through itself.")

@@ -38,6 +38,7 @@ from pliant.geometry.body_plan.limbs import (
 )
 from pliant.geometry.body_plan.symmetry import MirrorPlane, mirror_planes, own_axes, surface_samples
 from pliant.geometry.body_plan.tree import BodyTree, shape_tree, skeleton_tree
+from pliant.geometry.skeletons.limbs import LEAST_SLENDERNESS
 
 MOST_ASYMMETRY = 1.25
 """How much worse the plane between front and back may be than the middle plane, for the two to look alike."""
@@ -55,6 +56,8 @@ NEARLY_SQUARE = 0.7
 """Cosine from which a direction is taken for the coordinate axis that is nearest: bodies stand along the axes."""
 MOST_UNEVEN = {"leg": 1.25, "arm": 1.5}
 """Length of a leg or an arm over that of its partner, at most."""
+STOUT_LIMBS = 0.8
+"""Length of limbs over their width, at least, where usual ones leave a leg or an arm without a partner."""
 FAR_APART = 0.7
 """How far along the body a leg or an arm leaves it from where its partner does, over their length, at most."""
 MEDIAN_ROUNDS = 60
@@ -147,7 +150,7 @@ def shape_body(shape: Shape, up: SignedAxis | None = None, heading: SignedAxis |
         up = up_axis(shape)
     geometry = (shape.points, getattr(shape, "triangles", ()), getattr(shape, "tets", ()))
     named = _named_left(shape)
-    return _bodies.get((content_key(*geometry, named), up, heading), lambda: _shape_body(shape, named, up, heading))
+    return _bodies.get((content_key(*geometry, named), up, heading), lambda: _even_body(shape, named, up, heading))
 
 
 def without_helpers(shape: Shape) -> Shape:
@@ -179,7 +182,22 @@ def _named_left(shape: Shape) -> Floats:
     return found
 
 
-def _shape_body(shape: Shape, named_left: Floats, up: SignedAxis | None, heading: SignedAxis | None) -> OrientedBody:
+def _even_body(shape: Shape, named_left: Floats, up: SignedAxis | None, heading: SignedAxis | None) -> OrientedBody:
+    """With stouter limbs than usual where one leg or arm has no partner without them."""
+    found = _shape_body(shape, named_left, up, heading)
+    if found.uneven is None:
+        return found
+    stout = _shape_body(shape, named_left, up, heading, slender=STOUT_LIMBS)
+    return stout if stout.uneven is None and stout.anatomy.legs == found.anatomy.legs else found
+
+
+def _shape_body(
+    shape: Shape,
+    named_left: Floats,
+    up: SignedAxis | None,
+    heading: SignedAxis | None,
+    slender: float = LEAST_SLENDERNESS,
+) -> OrientedBody:
     samples = surface_samples(shape)
     candidates: Sequence[SignedAxis] = [up] if up is not None else list(LIKELY_UP)  # type: ignore[arg-type]
     candidates = [axis for axis in candidates if heading is None or axis[-1] != heading[-1]]
@@ -188,7 +206,7 @@ def _shape_body(shape: Shape, named_left: Floats, up: SignedAxis | None, heading
     planes = {axis: mirror_planes(samples, np.eye(3)["xyz".index(axis)]) for axis in {c[-1] for c in candidates}}
     least = min(found[0].error for found in planes.values())
     first = min(planes, key=lambda axis: (planes[axis][0].error > NEARLY_BEST * least, -LIKELY_UP[axis]))
-    tree, poses = _tree_in(shape, planes[first][0], up_vector(first)), []  # type: ignore[arg-type]
+    tree, poses = _tree_in(shape, planes[first][0], up_vector(first), slender), []  # type: ignore[arg-type]
     for axis in candidates:
         for plane in planes[axis[-1]]:
             posed = _Posed.of(tree, plane, up_vector(axis), shape)
@@ -210,12 +228,12 @@ def _shape_body(shape: Shape, named_left: Floats, up: SignedAxis | None, heading
         middle = MirrorPlane(normal, float(np.mean(samples @ normal)), best.plane.error)
         best = max(same, key=lambda scored: scored[0])[1] if same else _Posed.of(tree, middle, best.up, shape)
     if abs(best.up["xyz".index(first)]) < 0.5:  # so that it does not depend on which axis was tried first
-        best = _Posed.of(_tree_in(shape, best.plane, best.up), best.plane, best.up, shape)
+        best = _Posed.of(_tree_in(shape, best.plane, best.up, slender), best.plane, best.up, shape)
     return _faced(best, shape, faced, mirror_planes(samples, best.up), named_left)
 
 
-def _tree_in(shape: Shape, plane: MirrorPlane, up: Floats) -> BodyTree:
-    return shape_tree(shape, own_axes(shape, np.stack([plane.normal, up, np.cross(plane.normal, up)])))
+def _tree_in(shape: Shape, plane: MirrorPlane, up: Floats, slender: float) -> BodyTree:
+    return shape_tree(shape, own_axes(shape, np.stack([plane.normal, up, np.cross(plane.normal, up)])), slender)
 
 
 @dataclass(frozen=True, eq=False)
