@@ -8,8 +8,8 @@
 For each pair: whether it was done or refused ("!" where that is not what should be: bodies that stand on as many legs,
 or fly, are sensible pairs); the angle between corresponding pieces of legs and arms, in the median and at 90 % of
 pieces and frames; the phase by which legs swing later than the source's; how far planted feet slide over how far the
-source's do, both over the body's height; how deep something is below the floor, over the height; the least volume over
-the rest's; the largest stretch of an edge; whether the target faces where it does; seconds; what the result itself
+source's do, both over the body's height; how high feet float above the floor while the source's stand, and how deep
+something is below it, over the height; the least volume over the rest's; the largest stretch of an edge; whether the target faces where it does; seconds; what the result itself
 cannot vouch for. A pair that is not good, or should have been refused, has failed in silence where that is nothing.
 Bodies and cages are found once a shape.
 """
@@ -234,6 +234,7 @@ class Score:
     phase: float = np.nan
     """Degrees of the gait's period"""
     slide: float = np.nan
+    floating: float = np.nan
     below: float = np.nan
     volume: float = np.nan
     stretch: float = np.nan
@@ -268,6 +269,7 @@ def score(source: str, target: str, folder: Path | None = None) -> Score:
         float(np.quantile(angles, 0.9)),
         measured.phase(),
         np.nan if moved.judgement.slide is None else moved.judgement.slide.ratio,
+        max(moved.judgement.floating.values(), default=np.nan),
         measured.below(),
         float(quality.volume_ratio(body, moved.clip).min()) if closed else np.nan,
         stretch(body, moved.clip),
@@ -381,7 +383,7 @@ def matrix(words: Sequence[str]) -> None:
         return
     good, all_sensible, silent, slides, sunk = 0, 0, 0, [], []
     print(
-        f"{'source':16} {'target':13} {'':9} {'angle':>6} {'90 %':>6} {'phase':>6} {'slide':>6} {'below':>6} "
+        f"{'source':16} {'target':13} {'':9} {'angle':>6} {'90 %':>6} {'phase':>6} {'slide':>6} {'float':>6} {'below':>6} "
         f"{'volume':>7} {'stretch':>8} {'faces':>5} {'s':>6}"
     )
     for name, other in chosen(words):
@@ -396,7 +398,7 @@ def matrix(words: Sequence[str]) -> None:
         if done or expected:
             print(
                 f"{name:16} {other:13} {outcome:9} {found.median:5.1f}° {found.most:5.1f}° {found.phase:5.1f}° "
-                f"{found.slide:6.2f} {100 * found.below:5.1f}% {found.volume:7.2f} {found.stretch:8.2f} "
+                f"{found.slide:6.2f} {100 * found.floating:5.1f}% {100 * found.below:5.1f}% {found.volume:7.2f} {found.stretch:8.2f} "
                 f"{'yes' if found.faces else 'NO':>5} {found.seconds:6.1f}"
                 + f"  {found.refusal[:110] or ', '.join(found.warned)}".rstrip(),
                 flush=True,

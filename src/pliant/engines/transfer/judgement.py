@@ -49,7 +49,7 @@ from pliant.geometry.body_plan.retargeted import Retargeted
 from pliant.geometry.spatial import SurfaceTree
 
 VOLUME_RANGE = (0.8, 1.25)
-MOST_STRETCH, STRETCHED_SHARE, STRETCHED_LIMB_SHARE = 1.5, 0.05, 0.1
+MOST_STRETCH, STRETCHED_SHARE, STRETCHED_LIMB_SHARE = 1.55, 0.05, 0.1
 MOST_CROSSING = 0.15
 MOST_PENETRATION, INNER_SHARE = 0.08, 0.65
 """Of the surface of a limb's outer part, in the median of the frames; and where that begins, over the limb's length:
@@ -62,7 +62,7 @@ MOST_FOOT_SLOPE = 15.0
 """Degrees, in the median of the frames in which a foot stands."""
 MOST_ANGLE_ONCE, MOST_FOOT_SLOPE_ONCE = 60.0, 30.0
 """Degrees, in a single frame: of a limb's pieces in the mean, and of a foot that stands."""
-MOST_FLOATING = 0.05
+MOST_FLOATING = 0.04
 """Over the height, in the median of the frames in which a foot stands."""
 MOST_SLIDE, UNSEEN_SLIDE = 1.5, 0.01
 """Of feet that stand, over the source's; and over the height, in a contact, below which it is not seen."""

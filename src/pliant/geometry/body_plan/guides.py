@@ -17,7 +17,7 @@ import numpy as np
 from pliant.core.topology import Floats
 from pliant.geometry.body_plan.bodies import OrientedBody
 from pliant.geometry.body_plan.limbs import Limb
-from pliant.geometry.body_plan.names import is_foot, is_middle, joins_trunk, tokens
+from pliant.geometry.body_plan.names import is_foot, is_helper, is_middle, joins_trunk, part, tokens
 from pliant.geometry.body_plan.tree import polyline_lengths
 
 COLLAR = 0.35
@@ -126,7 +126,7 @@ def chain_of(body: OrientedBody, limb: Limb, start: float = 0.0) -> Chain:
     if limb.role in ("leg", "arm"):
         beside = np.abs(np.diff(limb.path, axis=0) @ body.frame[0]) / np.maximum(lengths, 1e-300)
         while len(nodes) - first > 2 and (
-            _is_collar([tree.names[node] for node in nodes], lengths, first)
+            _is_collar([tree.names[node] for node in nodes], limb.role, lengths, beside, first)
             or (limb.role == "leg" and _is_hip(beside, lengths, first))
         ):
             first += 1
@@ -141,6 +141,7 @@ def chain_of(body: OrientedBody, limb: Limb, start: float = 0.0) -> Chain:
         if (
             shares[k] < end - NEAR_JOINT
             and apart > NEAR_JOINT
+            and not is_helper(tree.names[kept[k]])
             and (stems[k] != stems[k - 1] or not _numbered(tree, kept[k]))
         ):
             inner.append(float(shares[k]))
@@ -152,13 +153,18 @@ def _numbered(tree: object, node: int) -> bool:
     return bool(re.search(r"0\d", tree.names[node]))  # type: ignore[attr-defined]
 
 
-def _is_collar(named: Sequence[str], lengths: Floats, k: int) -> bool:
-    """Whether the bone k of a limb joins it to the trunk: by its name, or because it is short."""
+def _is_collar(named: Sequence[str], role: str, lengths: Floats, beside: Floats, k: int) -> bool:
+    """Whether the bone k of a limb joins it to the trunk: by its name, or because it is short.
+
+    Short thighs, which are called so and do not lead to the side, do not. beside: (bones,) cosines.
+    """
     whole = float(lengths.sum())
     if is_middle(named[k + 1]):
         return False
     if joins_trunk(named[k]):
         return float(lengths[k]) <= COLLAR * whole
+    if part(named[k]) == role and beside[k] < SIDEWAYS:
+        return False
     return float(lengths[: k + 1].sum()) <= COLLAR * whole and float(lengths[k]) < 0.6 * float(lengths.max())
 
 
