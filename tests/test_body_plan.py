@@ -766,3 +766,80 @@ def test_any_limb_may_follow_any_other(walk: Motion, limbs: str) -> None:
     found = onto_skeleton(moving_skeleton(walk), other, None, Hints(map=limbs))
     assert np.isfinite(found.motion.world()[0]).all()
     assert len(found.match.pairs) == limbs.count("=")
+
+
+def test_a_rig_that_rests_in_a_stride_faces_across_the_middles_of_its_joints() -> None:
+    """Left joints are before right ones, by a third of how far they are apart; the middles are in one plane."""
+    walk = gallery.creature_walk(2)
+    bones = walk.skeleton
+    ahead = np.array([0.3 * side(name) for name in bones.names])
+    rest = bones.rest_world[0]
+    above = np.maximum(bones.parents, 0)
+    apart = np.abs(rest[:, 0])
+    shifted = rest + np.outer(ahead * apart, [0, 0, 1])
+    local = np.where((bones.parents < 0)[:, None], shifted, shifted - shifted[above])
+    strides = Skeleton(bones.names, bones.parents, local)
+    R = turn([0, 1, 0], 33)
+    offsets = local @ R.T
+    for skeleton, front in ((strides, np.eye(3)), (Skeleton(bones.names, bones.parents, offsets), R)):
+        frame = skeleton_body(skeleton, up="y").frame
+        np.testing.assert_allclose(frame[0], front[:, 0], atol=1e-3)
+
+
+def test_faces_that_only_help_are_no_part_of_a_body(bodies: dict[str, OrientedBody]) -> None:
+    """A skirt around the legs, of a group that is called a helper: limbs are those without it."""
+    creature = gallery.creature(900).base
+    count = len(creature.points)
+    cone = gallery.primitives.box_mesh(60, 0.5 * np.ptp(creature.points, axis=0), 0.0)
+    points = np.concatenate([creature.points, cone.points - cone.points.min(axis=0) + creature.points.min(axis=0)])
+    faces = np.concatenate([creature.triangles, cone.triangles + count])
+    group = pliant.core.shapes.Labels(("body", "helper-skirt"), np.arange(len(faces)) >= len(creature.triangles))
+    plain = Mesh(creature.points, creature.triangles)
+    dressed = Mesh(points, faces, labels={"group": group})
+    found, expected = shape_body(dressed), shape_body(plain)
+    assert [limb.key for limb in found.anatomy.limbs] == [limb.key for limb in expected.anatomy.limbs]
+    np.testing.assert_allclose(found.frame, expected.frame, atol=1e-9)
+
+
+@pytest.mark.data
+def test_a_figure_with_big_ears_and_stout_limbs_has_legs_and_arms(data: Path) -> None:
+    body = shape_body(pliant.read_mesh(data / "models/cheburashka/cheburashka.off"))
+    assert body.uneven is None
+    assert {limb.key[:2] for limb in body.anatomy.limbs} >= {("leg", 1), ("leg", -1), ("arm", 1), ("arm", -1)}
+    ears = 0.15 * body.size
+    assert all(limb.path[-1] @ body.frame[1] < ears for limb in body.anatomy.limbs if limb.role == "arm")
+
+
+@pytest.mark.data
+def test_thighs_of_animals_are_thighs_in_every_rig(data: Path) -> None:
+    """Short ones were taken for what joins a leg to the trunk, and shins followed thighs."""
+    rig = data / "models/rigged/Husky.glb"
+    stag = pliant.read_motion(data / "models/rigged/Stag.glb")
+    moved = pliant.transfer_to_rig(stag, pliant.read_mesh(rig), pliant.read_skeleton(rig), frames=[0, 8])
+    assert max(moved.judgement.limbs.values()) < 10
+    assert max(moved.judgement.floating.values()) < 0.01
+
+
+@pytest.mark.data
+def test_legs_of_a_shape_follow_what_is_seen_of_an_animals(data: Path) -> None:
+    """The hip of a skeleton is inside the trunk; where a shape's leg leaves its trunk, it is at the knee."""
+    fox = moving_skeleton(pliant.read_motion(data / "models/fox/Fox.glb", clip="Walk"))
+    found = onto_shape(fox, pliant.read_mesh(data / "models/rigged/Husky.glb"), Hints())
+    hind = [mine for (one, _), (mine, _) in zip(found.match.pairs, found.follower.pairs, strict=True) if one.order == 0]
+    legs = [chain for chain in hind if chain.role == "leg"]
+    knees = [float(chain.shares[1]) for chain in legs]
+    assert [chain.start for chain in legs] == pytest.approx(knees)
+    assert all(chain.start == 0 for chain, _ in found.follower.pairs if chain.role != "leg")
+
+
+@pytest.mark.data
+def test_a_tail_bends_where_it_would_lift_the_feet_off_the_floor(data: Path) -> None:
+    run = pliant.read_motion(data / "models/dino/Velociraptor.glb", clip="Armature|Velociraptor_Walk")
+    rex = pliant.read_mesh(data / "models/dino/Trex.glb")
+    found = onto_shape(moving_skeleton(run), rex, Hints())
+    positions = found.motion.world()[0] @ found.target.frame[1] - found.target.ground
+    names = found.skeleton.names
+    tail = [k for k, name in enumerate(names) if "tail" in name]
+    feet = [k for k, name in enumerate(names) if "foot" in name]
+    assert positions[:, tail].min() > -0.01 * found.target.size
+    assert np.quantile(positions[:, feet].min(axis=1), 0.9) < 0.1 * found.target.size

@@ -4,8 +4,9 @@ A solver that has converged has met its controls; the shape may be crumpled, tor
 on the moved target are
 
 - *volume*, of a closed mesh, over that at rest;
-- *stretch*: the factor by which edges are longer than at rest, or the root of that by which they are shorter (as they
-  are inside bends), exceeded by 5 % of their length, or by 10 % of a limb's;
+- *stretch*: the factor by which edges are longer or shorter than at rest, exceeded by 5 % of their length; of a limb,
+  exceeded by 10 %, where what is shorter counts as the root of that: the inside of a bend gets shorter than its outside
+  gets longer;
 - *crossings*: the share of the surface that runs through its own connected part, and did not at rest;
 - *penetration*: the share of the outer third of a leg or an arm that is inside the others, and was not at rest;
 - *limbs*: the angles between the target's limbs and those of the source that they follow (`recognition`);
@@ -49,7 +50,7 @@ from pliant.geometry.body_plan.retargeted import Retargeted
 from pliant.geometry.spatial import SurfaceTree
 
 VOLUME_RANGE = (0.8, 1.25)
-MOST_STRETCH, STRETCHED_SHARE, STRETCHED_LIMB_SHARE = 1.55, 0.05, 0.1
+MOST_STRETCH, MOST_LIMB_STRETCH, STRETCHED_SHARE, STRETCHED_LIMB_SHARE = 1.8, 1.55, 0.05, 0.1
 MOST_CROSSING = 0.15
 MOST_PENETRATION, INNER_SHARE = 0.08, 0.65
 """Of the surface of a limb's outer part, in the median of the frames; and where that begins, over the limb's length:
@@ -164,20 +165,17 @@ def closed_volume(clip: Animation) -> Floats | None:
 
 
 def edge_stretch(clip: Animation) -> Floats:
-    """(frames,) the factor by which edges are stretched that `STRETCHED_SHARE` of their length exceeds."""
-    return _exceeded(*_edge_factors(clip), STRETCHED_SHARE)
+    """(frames,) the factor, longer or shorter, that `STRETCHED_SHARE` of the edges' length exceeds."""
+    longer, lengths = _edge_factors(clip)
+    return _exceeded(np.abs(longer), lengths, STRETCHED_SHARE)
 
 
 def _edge_factors(clip: Animation) -> tuple[Floats, Floats]:
-    """(frames, edges) logarithms of the factors by which edges are stretched, and (edges,) lengths at rest.
-
-    What is shorter counts as the root of that: the inside of a bend gets shorter than its outside gets longer.
-    """
+    """(frames, edges) logarithms of the factors by which edges are longer, and (edges,) lengths at rest."""
     shape = clip.shape
     assert isinstance(shape, Mesh)
     lengths = np.linalg.norm(np.diff(shape.points[shape.edges], axis=1)[:, 0], axis=1)
-    longer = np.nan_to_num(np.log(np.maximum(quality.edge_distortion(shape, clip), 1e-6)))
-    return np.maximum(longer, -longer / 2), lengths
+    return np.nan_to_num(np.log(np.maximum(quality.edge_distortion(shape, clip), 1e-6))), lengths
 
 
 def _exceeded(factors: Floats, lengths: Floats, share: float) -> Floats:
@@ -200,8 +198,8 @@ def _limb_stretch(clip: Animation, body: OrientedBody) -> dict[str, WorstStretch
     owner = np.repeat(np.arange(len(limbs)), [len(limb.path) for limb in limbs])
     nearest = cKDTree(np.concatenate([at, body.tree.locations[trunk]])).query(shape.points[shape.edges].mean(axis=1))[1]
     of = np.append(owner, np.full(trunk.sum(), -1))[nearest]
-    factors, lengths = _edge_factors(clip)
-    found = {}
+    longer, lengths = _edge_factors(clip)
+    factors, found = np.maximum(longer, -longer / 2), {}
     for k, limb in enumerate(limbs):
         if (of == k).any():
             stretch = _exceeded(factors[:, of == k], lengths[of == k], STRETCHED_LIMB_SHARE)
@@ -317,13 +315,14 @@ def _problems(found: Judgement, source: Animation | None) -> list[str]:
             value = f"{100 * float(found.volume[frame]):.0f} %"
             sentences.append(f"volume: in the worst frame, {frame}, it is {value} of that at rest.")
     if found.stretch is not None:
-        most = max(MOST_STRETCH, OWN_SHARE * float(edge_stretch(source).max()) if source is not None else 0.0)
+        stretched = OWN_SHARE * float(edge_stretch(source).max()) if source is not None else 0.0
         frame = int(np.argmax(found.stretch))
-        if found.stretch[frame] > most:
+        if found.stretch[frame] > max(MOST_STRETCH, stretched):
             sentences.append(
                 f"stretch: in frame {frame}, {100 * STRETCHED_SHARE:.0f} % of the edges are more than "
-                f"{found.stretch[frame]:.2g} times longer than at rest, or {found.stretch[frame] ** 2:.2g} times shorter."
+                f"{found.stretch[frame]:.2g} times longer or shorter than at rest."
             )
+        most = max(MOST_LIMB_STRETCH, stretched)
         torn = {name: worst for name, worst in found.limb_stretch.items() if worst.factor > most}
         if torn:
             listed = ", ".join(
