@@ -9,9 +9,9 @@ For each pair: whether it was done or refused ("!" where that is not what should
 or fly, are sensible pairs); the angle between corresponding pieces of legs and arms, in the median and at 90 % of
 pieces and frames; the phase by which legs swing later than the source's; how far planted feet slide over how far the
 source's do, both over the body's height; how high feet float above the floor while the source's stand, and how deep
-something is below it, over the height; the least volume over the rest's; the largest stretch of an edge; whether the target faces where it does; seconds; what the result itself
-cannot vouch for. A pair that is not good, or should have been refused, has failed in silence where that is nothing.
-Bodies and cages are found once a shape.
+something is below it, over the height; the least volume over the rest's; the largest stretch of an edge; whether the
+target faces where it does; seconds; what the result itself cannot vouch for. A pair that is not good, or should have
+been refused, has failed in silence where that is nothing. Bodies and cages are found once a shape.
 """
 
 from __future__ import annotations
@@ -383,8 +383,8 @@ def matrix(words: Sequence[str]) -> None:
         return
     good, all_sensible, silent, slides, sunk = 0, 0, 0, [], []
     print(
-        f"{'source':16} {'target':13} {'':9} {'angle':>6} {'90 %':>6} {'phase':>6} {'slide':>6} {'float':>6} {'below':>6} "
-        f"{'volume':>7} {'stretch':>8} {'faces':>5} {'s':>6}"
+        f"{'source':16} {'target':13} {'':9} {'angle':>6} {'90 %':>6} {'phase':>6} {'slide':>6} {'float':>6} "
+        f"{'below':>6} {'volume':>7} {'stretch':>8} {'faces':>5} {'s':>6}"
     )
     for name, other in chosen(words):
         found, expected = score(name, other, folder), is_sensible(name, other)
@@ -398,7 +398,8 @@ def matrix(words: Sequence[str]) -> None:
         if done or expected:
             print(
                 f"{name:16} {other:13} {outcome:9} {found.median:5.1f}° {found.most:5.1f}° {found.phase:5.1f}° "
-                f"{found.slide:6.2f} {100 * found.floating:5.1f}% {100 * found.below:5.1f}% {found.volume:7.2f} {found.stretch:8.2f} "
+                f"{found.slide:6.2f} {100 * found.floating:5.1f}% {100 * found.below:5.1f}% {found.volume:7.2f} "
+                f"{found.stretch:8.2f} "
                 f"{'yes' if found.faces else 'NO':>5} {found.seconds:6.1f}"
                 + f"  {found.refusal[:110] or ', '.join(found.warned)}".rstrip(),
                 flush=True,

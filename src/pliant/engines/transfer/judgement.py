@@ -329,8 +329,8 @@ def _problems(found: Judgement, source: Animation | None) -> list[str]:
                 f"{name} {worst.factor:.2g} times in frame {worst.frame}" for name, worst in torn.items()
             )
             sentences.append(
-                f"stretch: {100 * STRETCHED_LIMB_SHARE:.0f} % of a limb's edges are more than so many times longer than "
-                f"at rest, or its square shorter ({listed}); in a cage, more faces may follow it."
+                f"stretch: {100 * STRETCHED_LIMB_SHARE:.0f} % of a limb's edges are more than so many times longer "
+                f"than at rest, or its square shorter ({listed}); in a cage, more faces may follow it."
             )
     if found.crossings is not None and found.crossings > MOST_CROSSING:
         sentences.append(f"crossings: up to {100 * found.crossings:.0f} % of the surface runs through itself.")
