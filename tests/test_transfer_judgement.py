@@ -92,6 +92,8 @@ def test_a_tail_that_goes_along_does_not_hide_motion(walked: pliant.Transfer) ->
     fewer = replace(found, match=replace(found.match, pairs=kept), follower=replace(found.follower, pairs=chains))
     assert tail
     assert replace(walked, registered=fewer).judgement.motion >= 0.8 * moving
+    none = replace(found, match=replace(found.match, pairs=()), follower=replace(found.follower, pairs=()))
+    assert replace(walked, registered=none).judgement.motion is None
 
 
 @pytest.mark.parametrize(("ratio", "seen"), [(1.3, False), (2.0, True)])

@@ -274,7 +274,11 @@ def _with_limbs(result: Judgement, clip: Animation, found: Retargeted, times: Fl
     source = (1 - t) * found.source.positions[low] + t * found.source.positions[high]
     target = followed_nodes(clip.shape.points, clip.points, found.target.tree.locations)
     errors = limb_errors(found, source, target)
-    theirs, mine = zip(*found.match.pairs, strict=True)
+    articulated = [
+        limb_articulation([pair[side] for pair in found.match.pairs], nodes)
+        for side, nodes in ((1, target), (0, source))
+        if found.match.pairs
+    ]
     slopes = foot_slopes(found, target, low)
     measured = result.stretch is not None and found.target.anatomy.limbs
     return replace(
@@ -291,7 +295,7 @@ def _with_limbs(result: Judgement, clip: Animation, found: Retargeted, times: Fl
         worst_limbs={name: _worst(np.arange(len(clip)), pieces.mean(axis=1)) for name, pieces in errors.items()},
         worst_feet={name: _worst(*standing) for name, standing in slopes.items()},
         slide=foot_slide(found, source, target, low, float(np.ptp(clip.shape.points @ found.target.frame[1]))),
-        motion=_ratio(limb_articulation(mine, target), limb_articulation(theirs, source)),
+        motion=_ratio(*articulated) if articulated else None,
     )
 
 
