@@ -303,7 +303,8 @@ class Measured:
                 (self.source, mine, self.found.source.world),
                 (self.target, theirs, self.found.target.frame),
             ):
-                reach = places[:, chain.end_node] - places[:, chain.nodes[0]]
+                i, j, t = chain.between(chain.start)
+                reach = places[:, chain.end_node] - (1 - t) * places[:, i] - t * places[:, j]
                 angle = np.arctan2(reach @ frame[2], -(reach @ frame[1]))
                 swings.append(np.fft.rfft((angle - angle.mean()) * np.hanning(len(angle)))[1:])
             k = int(np.argmax(np.abs(swings[0])))

@@ -178,6 +178,12 @@ def _edge_factors(clip: Animation) -> tuple[Floats, Floats]:
     return np.nan_to_num(np.log(np.maximum(quality.edge_distortion(shape, clip), 1e-6))), lengths
 
 
+def _limb_factors(clip: Animation) -> tuple[Floats, Floats]:
+    """As `_edge_factors`, of which what is shorter counts as the root of that."""
+    longer, lengths = _edge_factors(clip)
+    return np.maximum(longer, -longer / 2), lengths
+
+
 def _exceeded(factors: Floats, lengths: Floats, share: float) -> Floats:
     """(frames,) the factor that a share of the edges' length exceeds."""
     order = np.argsort(factors, axis=1)
@@ -198,8 +204,8 @@ def _limb_stretch(clip: Animation, body: OrientedBody) -> dict[str, WorstStretch
     owner = np.repeat(np.arange(len(limbs)), [len(limb.path) for limb in limbs])
     nearest = cKDTree(np.concatenate([at, body.tree.locations[trunk]])).query(shape.points[shape.edges].mean(axis=1))[1]
     of = np.append(owner, np.full(trunk.sum(), -1))[nearest]
-    longer, lengths = _edge_factors(clip)
-    factors, found = np.maximum(longer, -longer / 2), {}
+    factors, lengths = _limb_factors(clip)
+    found = {}
     for k, limb in enumerate(limbs):
         if (of == k).any():
             stretch = _exceeded(factors[:, of == k], lengths[of == k], STRETCHED_LIMB_SHARE)
@@ -319,15 +325,18 @@ def _problems(found: Judgement, source: Animation | None) -> list[str]:
             value = f"{100 * float(found.volume[frame]):.0f} %"
             sentences.append(f"volume: in the worst frame, {frame}, it is {value} of that at rest.")
     if found.stretch is not None:
-        stretched = OWN_SHARE * float(edge_stretch(source).max()) if source is not None else 0.0
+        most, most_of_limb = MOST_STRETCH, MOST_LIMB_STRETCH
+        if source is not None:
+            most = max(most, OWN_SHARE * float(edge_stretch(source).max()))
+            own = float(_exceeded(*_limb_factors(source), STRETCHED_SHARE).max())
+            most_of_limb = max(most_of_limb, OWN_SHARE**0.5 * own)
         frame = int(np.argmax(found.stretch))
-        if found.stretch[frame] > max(MOST_STRETCH, stretched):
+        if found.stretch[frame] > most:
             sentences.append(
                 f"stretch: in frame {frame}, {100 * STRETCHED_SHARE:.0f} % of the edges are more than "
                 f"{found.stretch[frame]:.2g} times longer or shorter than at rest."
             )
-        most = max(MOST_LIMB_STRETCH, stretched)
-        torn = {name: worst for name, worst in found.limb_stretch.items() if worst.factor > most}
+        torn = {name: worst for name, worst in found.limb_stretch.items() if worst.factor > most_of_limb}
         if torn:
             listed = ", ".join(
                 f"{name} {worst.factor:.2g} times in frame {worst.frame}" for name, worst in torn.items()
