@@ -328,8 +328,8 @@ def _problems(found: Judgement, source: Animation | None) -> list[str]:
         most, most_of_limb = MOST_STRETCH, MOST_LIMB_STRETCH
         if source is not None:
             most = max(most, OWN_SHARE * float(edge_stretch(source).max()))
-            own = float(_exceeded(*_limb_factors(source), STRETCHED_SHARE).max())
-            most_of_limb = max(most_of_limb, OWN_SHARE**0.5 * own)
+            bent = float(_exceeded(*_limb_factors(source), STRETCHED_SHARE).max())
+            most_of_limb = max(most_of_limb, OWN_SHARE**0.5 * bent)
         frame = int(np.argmax(found.stretch))
         if found.stretch[frame] > most:
             sentences.append(
