@@ -8,10 +8,10 @@
 For each pair: whether it was done or refused ("!" where that is not what should be: bodies that stand on as many legs,
 or fly, are sensible pairs); the angle between corresponding pieces of legs and arms, in the median and at 90 % of
 pieces and frames; the phase by which legs swing later than the source's; how far planted feet slide over how far the
-source's do, both over the body's height; how deep something is below the floor, over the height; the least volume over
-the rest's; the largest stretch of an edge; whether the target faces where it does; seconds; what the result itself
-cannot vouch for. A pair that is not good, or should have been refused, has failed in silence where that is nothing.
-Bodies and cages are found once a shape.
+source's do, both over the body's height; how high feet float above the floor while the source's stand, and how deep
+something is below it, over the height; the least volume over the rest's; the largest stretch of an edge; whether the
+target faces where it does; seconds; what the result itself cannot vouch for. A pair that is not good, or should have
+been refused, has failed in silence where that is nothing. Bodies and cages are found once a shape.
 """
 
 from __future__ import annotations
@@ -159,7 +159,8 @@ SOURCES = {
     "makehuman": Thing(bvh("makehuman/walk1.bvh"), 2, (0, -1, 0), (0, 0, 1)),
     "man": Thing(joints("models/rigged/CesiumMan.glb", "0"), 2),
     "man's points": Thing(points("models/rigged/CesiumMan.glb"), 2),
-    "bull": Thing(points("models/rigged/Bull.glb", "AnimalArmature|Gallop"), 4),
+    "bull": Thing(joints("models/rigged/Bull.glb", "AnimalArmature|Gallop"), 4),
+    "bull's points": Thing(points("models/rigged/Bull.glb", "AnimalArmature|Gallop"), 4),
     "fox": Thing(joints("models/fox/Fox.glb", "Walk"), 4),
     "gallop": Thing(points("poses/horse-gallop/horse-gallop.tar.xz"), 4),
     "gait": Thing(lambda: gallery.animal_gait(2000), 4),
@@ -233,6 +234,7 @@ class Score:
     phase: float = np.nan
     """Degrees of the gait's period"""
     slide: float = np.nan
+    floating: float = np.nan
     below: float = np.nan
     volume: float = np.nan
     stretch: float = np.nan
@@ -267,6 +269,7 @@ def score(source: str, target: str, folder: Path | None = None) -> Score:
         float(np.quantile(angles, 0.9)),
         measured.phase(),
         np.nan if moved.judgement.slide is None else moved.judgement.slide.ratio,
+        max(moved.judgement.floating.values(), default=np.nan),
         measured.below(),
         float(quality.volume_ratio(body, moved.clip).min()) if closed else np.nan,
         stretch(body, moved.clip),
@@ -300,7 +303,8 @@ class Measured:
                 (self.source, mine, self.found.source.world),
                 (self.target, theirs, self.found.target.frame),
             ):
-                reach = places[:, chain.end_node] - places[:, chain.nodes[0]]
+                i, j, t = chain.between(chain.start)
+                reach = places[:, chain.end_node] - (1 - t) * places[:, i] - t * places[:, j]
                 angle = np.arctan2(reach @ frame[2], -(reach @ frame[1]))
                 swings.append(np.fft.rfft((angle - angle.mean()) * np.hanning(len(angle)))[1:])
             k = int(np.argmax(np.abs(swings[0])))
@@ -380,8 +384,8 @@ def matrix(words: Sequence[str]) -> None:
         return
     good, all_sensible, silent, slides, sunk = 0, 0, 0, [], []
     print(
-        f"{'source':16} {'target':13} {'':9} {'angle':>6} {'90 %':>6} {'phase':>6} {'slide':>6} {'below':>6} "
-        f"{'volume':>7} {'stretch':>8} {'faces':>5} {'s':>6}"
+        f"{'source':16} {'target':13} {'':9} {'angle':>6} {'90 %':>6} {'phase':>6} {'slide':>6} {'float':>6} "
+        f"{'below':>6} {'volume':>7} {'stretch':>8} {'faces':>5} {'s':>6}"
     )
     for name, other in chosen(words):
         found, expected = score(name, other, folder), is_sensible(name, other)
@@ -395,7 +399,8 @@ def matrix(words: Sequence[str]) -> None:
         if done or expected:
             print(
                 f"{name:16} {other:13} {outcome:9} {found.median:5.1f}° {found.most:5.1f}° {found.phase:5.1f}° "
-                f"{found.slide:6.2f} {100 * found.below:5.1f}% {found.volume:7.2f} {found.stretch:8.2f} "
+                f"{found.slide:6.2f} {100 * found.floating:5.1f}% {100 * found.below:5.1f}% {found.volume:7.2f} "
+                f"{found.stretch:8.2f} "
                 f"{'yes' if found.faces else 'NO':>5} {found.seconds:6.1f}"
                 + f"  {found.refusal[:110] or ', '.join(found.warned)}".rstrip(),
                 flush=True,

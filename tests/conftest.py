@@ -134,7 +134,7 @@ def data() -> Path:
 def command_line(capsys, monkeypatch):
     """Run ``pliant`` with arguments: its exit code, what it printed, and what it complained of."""
     monkeypatch.delenv("PLIANT_DEBUG", raising=False)
-    monkeypatch.setattr("pliant.app.cli._shown_notes", set())
+    monkeypatch.setattr("pliant.core.terminal._notes", {})
 
     def command(*arguments: str) -> tuple[int, str, str]:
         with pytest.raises(SystemExit) as stop:

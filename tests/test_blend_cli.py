@@ -60,6 +60,16 @@ def test_from_the_first_shape_to_the_last(run):
     assert "out.npz" in out
 
 
+def test_shapes_that_stand_along_z_are_upright_in_gltf(run):
+    """OBJ files do not say so; `--up z` does."""
+    plain, upright = (
+        run("a.obj", "c.obj", "-o", name, *QUICK, *up) for name, up in (("y.glb", ()), ("z.glb", ("--up", "z")))
+    )
+    assert plain[0] == upright[0] == 0
+    y, z = (pliant.read_animation(name).points for name in ("y.glb", "z.glb"))
+    np.testing.assert_allclose(z, np.stack([y[..., 0], y[..., 2], -y[..., 1]], axis=-1), atol=1e-5)
+
+
 def test_the_first_file_is_the_base_whatever_it_is_called(run):
     os.rename("a.obj", "base.obj")
     assert run("c.obj", "base.obj", "-o", "out.npz", *QUICK)[0] == 0

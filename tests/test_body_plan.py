@@ -13,7 +13,8 @@ import pliant
 from pliant import Mesh, Motion, PointCloud, Skeleton, gallery
 from pliant.core import rotations
 from pliant.core.errors import InputError, PliantWarning
-from pliant.core.shapes import Shape
+from pliant.core.shapes import Labels, Shape
+from pliant.gallery.primitives import box_mesh
 from pliant.geometry.body_plan.bodies import OrientedBody, shape_body, skeleton_body
 from pliant.geometry.body_plan.clearance import with_clearance
 from pliant.geometry.body_plan.contacts import find_contacts, runs
@@ -766,3 +767,86 @@ def test_any_limb_may_follow_any_other(walk: Motion, limbs: str) -> None:
     found = onto_skeleton(moving_skeleton(walk), other, None, Hints(map=limbs))
     assert np.isfinite(found.motion.world()[0]).all()
     assert len(found.match.pairs) == limbs.count("=")
+
+
+def test_a_rig_that_rests_in_a_stride_faces_across_the_middles_of_its_joints() -> None:
+    """Its left legs are before its right ones, and the joints of its hips, too; the middles are in one plane."""
+    places = {"hips": (0, 1, 0), "chest": (0, 1, 1), "head": (0.02, 1.4, 1.5), "tail": (0.1, 0.9, -0.6)}
+    above = {"chest": "hips", "head": "chest", "tail": "hips"}
+    for sign, name in ((1, ".L"), (-1, ".R")):
+        for root, z, joints in (
+            ("hips", 0.0, ("thigh", "shin", "foot")),
+            ("chest", 1.0, ("upperarm", "forearm", "hand")),
+        ):
+            for joint, y, ahead in zip(joints, (0.9, 0.5, 0.0), (0.05, 0.1, 0.2), strict=True):
+                places[joint + name], above[joint + name] = (0.2 * sign, y, z + sign * ahead), root
+                root = joint + name
+    names = list(places)
+    parents = [names.index(above[name]) if name in above else -1 for name in names]
+    for R in (np.eye(3), turn([0, 1, 0], 33)):
+        at = np.array([places[name] for name in names]) @ R.T
+        offsets = at - np.where(np.array(parents)[:, None] < 0, 0.0, at[parents])
+        frame = skeleton_body(Skeleton(tuple(names), np.array(parents), offsets), up="y").frame
+        np.testing.assert_allclose(frame[0], R[:, 0], atol=1e-6)
+
+
+def test_faces_that_only_help_are_no_part_of_a_body(bodies: dict[str, OrientedBody]) -> None:
+    """A skirt around the legs, of a group that is called a helper: limbs are those without it."""
+    creature = gallery.creature(900).base
+    count = len(creature.points)
+    skirt = box_mesh(60, np.ptp(creature.points, axis=0) * [1, 0.5, 1], 0.0)
+    points = np.concatenate([creature.points, skirt.points - skirt.points.min(axis=0) + creature.points.min(axis=0)])
+    faces = np.concatenate([creature.triangles, skirt.triangles + count])
+    group = Labels(("body", "helper-skirt"), (np.arange(len(faces)) >= len(creature.triangles)).astype(int))
+    plain = Mesh(creature.points, creature.triangles)
+    dressed = Mesh(points, faces, labels={"group": group})
+    found, expected = shape_body(dressed), shape_body(plain)
+    assert [limb.key for limb in found.anatomy.limbs] == [limb.key for limb in expected.anatomy.limbs]
+    np.testing.assert_allclose(found.frame, expected.frame, atol=1e-9)
+
+
+@pytest.mark.data
+def test_a_figure_with_big_ears_and_stout_limbs_has_legs_and_arms(data: Path) -> None:
+    body = shape_body(pliant.read_mesh(data / "models/cheburashka/cheburashka.off"))
+    assert body.uneven is None
+    assert {limb.key[:2] for limb in body.anatomy.limbs} >= {("leg", 1), ("leg", -1), ("arm", 1), ("arm", -1)}
+    heights = {limb.role: float(limb.path[-1] @ body.frame[1]) for limb in body.anatomy.limbs}
+    assert heights["leg"] < heights["arm"] < heights["head"] - 0.2 * body.size  # not the ears
+
+
+@pytest.mark.data
+def test_thighs_of_animals_are_thighs_in_every_rig(data: Path) -> None:
+    """Short ones were taken for what joins a leg to the trunk, and shins followed thighs."""
+    rig = data / "models/rigged/Husky.glb"
+    stag = pliant.read_motion(data / "models/rigged/Stag.glb")
+    moved = pliant.transfer_to_rig(stag, pliant.read_mesh(rig), pliant.read_skeleton(rig), frames=[0, 8])
+    assert max(moved.judgement.limbs.values()) < 10
+    assert max(moved.judgement.floating.values()) < 0.01
+
+
+@pytest.mark.data
+def test_legs_of_a_shape_follow_what_is_seen_of_an_animals(data: Path) -> None:
+    """The hip of a skeleton is inside the trunk; where a shape's leg leaves its trunk, it is at the knee."""
+    fox = moving_skeleton(pliant.read_motion(data / "models/fox/Fox.glb", clip="Walk"))
+    found = onto_shape(fox, pliant.read_mesh(data / "models/rigged/Husky.glb"), Hints())
+    hind = [mine for (one, _), (mine, _) in zip(found.match.pairs, found.follower.pairs, strict=True) if one.order == 0]
+    legs = [chain for chain in hind if chain.role == "leg"]
+    knees = [float(chain.shares[1]) for chain in legs]
+    assert [chain.start for chain in legs] == pytest.approx(knees)
+    assert all(chain.start == 0 for chain, _ in found.follower.pairs if chain.role != "leg")
+
+
+def test_a_tail_bends_where_it_would_lift_the_feet_off_the_floor(walk: Motion) -> None:
+    """The source's hangs through the floor: feet stand as they do without it, and nothing of the tail is below."""
+    turned = walk.rotations.copy()
+    tail = walk.skeleton.index("tail1")
+    turned[:, tail] = rotations.multiply(rotations.from_axis_angle([1, 0, 0], np.radians(-75)), turned[:, tail])
+    creature = gallery.creature(900).base
+    plain, hanging = (
+        onto_shape(moving_skeleton(source), creature, Hints()) for source in (walk, replace(walk, rotations=turned))
+    )
+    feet = [plain.target.tree.joints[theirs.end_node] for _, theirs in plain.follower.legs]
+    chain = next(theirs for _, theirs in hanging.follower.pairs if theirs.role == "tail")
+    before, after = (found.motion.world()[0] @ Y - found.target.ground for found in (plain, hanging))
+    np.testing.assert_allclose(after[:, feet], before[:, feet], atol=0.01 * plain.target.size)
+    assert after[:, hanging.target.tree.joints[list(chain.nodes)]].min() > -0.01 * plain.target.size

@@ -123,6 +123,34 @@ def test_a_walk_onto_what_has_no_legs_is_refused_with_what_was_seen(run, files):
     assert not (files / "refused.npz").exists()
 
 
+def test_a_refusal_is_one_line_whatever_there_was_to_note(run, files):
+    """The folder that would be made is noted where the work goes on, and not where it is refused."""
+    code, _, err = run("--source", "walk.bvh", "--target", "bar.obj", "--auto", "-o", "new/refused.npz")
+    assert (code, len(err.splitlines())) == (2, 1)
+    assert "note" not in err
+    code, _, err = run("scene.toml", "-o", "new/made.npz", "--quiet")
+    assert (code, err) == (0, "pliant: note: new: there is no such folder; it will be made\n")
+
+
+def test_a_target_that_stands_along_z_is_upright_in_gltf(run, files):
+    """Its OBJ file does not say which axis is up; glTF is y up."""
+    up = np.array([[1.0, 0, 0], [0, 0, -1], [0, 1, 0]])
+    creature = pliant.read_mesh(files / "creature.obj")
+    pliant.write(files / "z.obj", creature.with_points(creature.points @ up.T))
+    upright, turned = (
+        run("--source", "walk.bvh", "--target", name, "--auto", "--faces", "120", "--lattice", "12", "-o", out)
+        for name, out in (("creature.obj", "y.glb"), ("z.obj", "z.glb"))
+    )
+    assert upright[0] == turned[0] == 0
+    y, z = (pliant.read_animation(files / name) for name in ("y.glb", "z.glb"))
+    np.testing.assert_allclose(np.ptp(z.points, axis=(0, 1)), np.ptp(y.points, axis=(0, 1)), rtol=2e-3)
+    assert run("--source", "walk.bvh", "--target", "z.obj", "--auto", "--faces", "120", "--lattice", "12",
+               "-o", "z.npz")[0] == 0  # fmt: skip
+    kept = pliant.read_animation(files / "z.npz")
+    assert kept.shape.world.up == "z"
+    np.testing.assert_allclose(kept.points @ up, z.points, atol=1e-5 * creature.diagonal)
+
+
 def test_a_heading_that_is_told_counts(run):
     code, out, err = run(*WALK, "--cage", "around.obj", "--heading", "-z", "--lattice", "12", "-o", "o.npz", "--json")
     assert code == 0

@@ -67,6 +67,35 @@ def test_feet_that_tip_are_seen(walked: pliant.Transfer) -> None:
     assert "feet" in names(tipped)
 
 
+@pytest.mark.parametrize(("height", "seen"), [(0.02, False), (0.08, True)])
+def test_feet_that_float_are_seen(walked: pliant.Transfer, height: float, seen: bool) -> None:
+    """Above the floor by a share of the height, while the source's stand: all the time."""
+    found, rest = walked.registered, walked.clip.shape.points
+    up, tall = found.target.frame[1], np.ptp(rest @ found.target.frame[1])
+    planted = {node: np.ones(6, dtype=bool) for node in found.contacts.planted}
+    standing = replace(walked, registered=replace(found, contacts=replace(found.contacts, planted=planted)))
+    raised = with_points(standing, np.broadcast_to(rest + height * tall * up, walked.clip.points.shape))
+    assert raised.judgement.floating == pytest.approx({"left leg": height, "right leg": height}, abs=0.005)
+    assert ("floating" in names(raised)) == seen
+    in_the_air = replace(found.contacts, planted={node: ~stands for node, stands in planted.items()})
+    assert not replace(raised, registered=replace(found, contacts=in_the_air)).judgement.floating
+
+
+def test_a_tail_that_goes_along_does_not_hide_motion(walked: pliant.Transfer) -> None:
+    """Only limbs that follow others count."""
+    found, moving = walked.registered, walked.judgement.motion
+    tail = [(one, other) for one, other in found.match.pairs if other.role == "tail"]
+    kept = tuple(pair for pair in found.match.pairs if pair not in tail)
+    chains = tuple(
+        chain for pair, chain in zip(found.match.pairs, found.follower.pairs, strict=True) if pair not in tail
+    )
+    fewer = replace(found, match=replace(found.match, pairs=kept), follower=replace(found.follower, pairs=chains))
+    assert tail
+    assert replace(walked, registered=fewer).judgement.motion >= 0.8 * moving
+    none = replace(found, match=replace(found.match, pairs=()), follower=replace(found.follower, pairs=()))
+    assert replace(walked, registered=none).judgement.motion is None
+
+
 @pytest.mark.parametrize(("ratio", "seen"), [(1.3, False), (2.0, True)])
 def test_feet_that_slide_are_seen(walked: pliant.Transfer, ratio: float, seen: bool) -> None:
     """Farther than the source's, each over its height: in every frame by 2 % of the source's."""

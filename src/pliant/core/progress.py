@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
-from pliant.core.terminal import visible
+from pliant.core.terminal import show_notes, visible
 
 ReportFrames = Callable[[int, int], None]
 """Called with how many steps are done, and of how many."""
@@ -32,7 +32,11 @@ class Progress(Protocol):
 
 @contextmanager
 def progress(what: str, *, quiet: bool = False) -> Iterator[Progress]:
-    """A function to report to while the work lasts; it shows on stderr, if that is there and not `quiet`."""
+    """A function to report to while the work lasts; it shows on stderr, if that is there and not `quiet`.
+
+    Notes on what was done before are shown first.
+    """
+    show_notes()
     if os.environ.get("PLIANT_PROGRESS") == "lines":
         yield lambda done, total, note="": print(f"progress {done}/{total}", file=sys.stderr, flush=True)
         return

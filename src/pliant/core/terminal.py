@@ -13,6 +13,7 @@ import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TextIO
@@ -25,13 +26,42 @@ def visible(text: str) -> str:
     return _ACTIVE.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
 
 
+_notes: dict[str, bool] = {}
+"""Each note, and whether it was printed."""
+
+
 def say(*lines: str) -> None:
-    """Print lines to the standard output."""
+    """Print lines to the standard output, after notes that wait."""
+    show_notes()
     _print(sys.stdout, lines)
 
 
 def complain(*lines: str) -> None:
-    """Print lines to the standard error; errors in doing so are ignored."""
+    """Print lines to the standard error, after notes that wait; errors in doing so are ignored."""
+    show_notes()
+    _complain(lines)
+
+
+def note(line: str) -> None:
+    """Print a line to the standard error, once, before what is printed next, unless that is a refusal."""
+    _notes.setdefault(line, False)
+
+
+def show_notes() -> None:
+    """Print the notes that wait."""
+    waiting = [line for line, printed in _notes.items() if not printed]
+    _notes.update(dict.fromkeys(waiting, True))
+    if waiting:
+        _complain(waiting)
+
+
+def refuse(line: str) -> None:
+    """Print a line to the standard error, without the notes that wait."""
+    _notes.clear()
+    _complain([line])
+
+
+def _complain(lines: Sequence[str]) -> None:
     with suppress(OSError):
         _print(sys.stderr, lines)
 
@@ -63,7 +93,7 @@ def finish() -> None:
     _print(sys.stdout, (), flush=True)
 
 
-def _print(stream: TextIO | None, lines: tuple[str, ...], *, flush: bool = False) -> None:
+def _print(stream: TextIO | None, lines: Sequence[str], *, flush: bool = False) -> None:
     if stream is None:
         return
     try:

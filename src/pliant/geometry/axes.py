@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Literal, TypeVar
 
 import numpy as np
 
-from pliant.core.shapes import Shape
+from pliant.core.shapes import Mesh, PointCloud, Shape, TetMesh, World
 from pliant.core.topology import Floats
 
 COORDINATE_DIGITS = 7
 """Digits of coordinates over the diagonal."""
 SignedAxis = Literal["x", "y", "z", "-x", "-y", "-z"]
+AnyShape = TypeVar("AnyShape", Mesh, PointCloud, TetMesh, Shape)
 Up = Literal["auto", SignedAxis]
 """The axis that points up; auto: as a file says, or y."""
 
@@ -57,6 +58,14 @@ def up_axis(shape: Shape, up: Up = "auto") -> SignedAxis:
     if up != "auto":
         return up
     return "z" if shape.world is not None and shape.world.up == "z" else "y"
+
+
+def with_up(shape: AnyShape, up: str | None) -> AnyShape:
+    """The shape with the axis that points up in its `world`, if that is z and its file said nothing.
+
+    So formats that know which axis is up hold it upright: glTF below a node that rotates it.
+    """
+    return replace(shape, world=World("z")) if shape.world is None and up == "z" else shape
 
 
 def axis_name(direction: Floats) -> str:

@@ -87,18 +87,14 @@ def _code_of(work: Callable[[], int | None]) -> int:
 def _fail(error: BaseException, message: str, code: int) -> int:
     if os.environ.get("PLIANT_DEBUG"):
         raise error
-    terminal.complain(f"pliant: {' '.join(message.split())}")
+    terminal.refuse(f"pliant: {' '.join(message.split())}")
     return code
-
-
-_shown_notes: set[str] = set()
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
     """Each note once: the frames of a sequence have the same things to say."""
-    if issubclass(category, PliantWarning) and str(message) not in _shown_notes:
-        _shown_notes.add(str(message))
-        terminal.complain(f"pliant: note: {message}")
+    if issubclass(category, PliantWarning):
+        terminal.note(f"pliant: note: {message}")
 
 
 def parser_of_all() -> argparse.ArgumentParser:

@@ -9,6 +9,7 @@ import argparse
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from pliant.core.errors import FileError, InputError
 from pliant.core.progress import progress
 from pliant.core.terminal import complain, say, say_json
 from pliant.engines.registry import ENGINES, Engine, imported
+from pliant.geometry.axes import with_up
 from pliant.io import write_clip
 
 CLIP = "clip: .glb .usdc .pc2 .npz, or a folder"
@@ -89,12 +91,14 @@ def made(engine: Engine, options: argparse.Namespace, read: Callable[[], Any], l
     seconds = time.perf_counter() - begun
     with progress("solving", quiet=quiet) as show:
         run = engine.part("solve")(scene, solver, show, seconds)
-    write = engine.part("write")
-    written = write(options.output, run) if write else write_clip(options.output, run.clip)
+    write, up = engine.part("write"), getattr(scene, "up", "auto") if options.up in (None, "auto") else options.up
+    if write:
+        written = write(options.output, run)
+    else:
+        written = write_clip(options.output, replace(run.clip, shape=with_up(run.clip.shape, up)))
     if options.report:
         from pliant.app.report import page
 
-        up = getattr(scene, "up", "auto") if options.up in (None, "auto") else options.up
         with progress("drawing the report", quiet=options.quiet):
             report = engine.part("report")(run, title=getattr(scene, "title", ""), view=options.view, up=up)
             page.write(options.report, report)

@@ -42,7 +42,7 @@ from pliant.engines.transfer.plan import Control, Follow, TransferPlan, make_pla
 from pliant.engines.transfer.rig import CageRig, CageSolution
 from pliant.engines.transfer.source_tracks import Groups, Sources, read_sources
 from pliant.engines.transfer.sources import Track
-from pliant.geometry.axes import SignedAxis
+from pliant.geometry.axes import SignedAxis, axis_name, with_up
 
 if TYPE_CHECKING:
     from pliant.engines.transfer.judgement import Judgement
@@ -224,6 +224,7 @@ def prepare_transfer(
         named_sources = base_first(named_sources)
         registered = automatic_motion(named_sources, shape, hints, skeleton)
         axes = cage_axes(named_sources[0].source, shape, target_up, heading)
+        shape = with_up(shape, target_up if registered is None else axis_name(registered.target.frame[1]))
     around = cage
     if cage is None or (isinstance(cage, str) and cage == "auto"):
         around = build_cage(shape, faces=faces, axes=axes)

@@ -4,14 +4,16 @@ A solver that has converged has met its controls; the shape may be crumpled, tor
 on the moved target are
 
 - *volume*, of a closed mesh, over that at rest;
-- *stretch*: the factor by which edges are longer or shorter than at rest, exceeded by 5 % of their length, or by 10 %
-  of a limb's;
+- *stretch*: the factor by which edges are longer or shorter than at rest, exceeded by 5 % of their length; of a limb,
+  exceeded by 10 %, where what is shorter counts as the root of that: the inside of a bend gets shorter than its outside
+  gets longer;
 - *crossings*: the share of the surface that runs through its own connected part, and did not at rest;
 - *penetration*: the share of the outer third of a leg or an arm that is inside the others, and was not at rest;
 - *limbs*: the angles between the target's limbs and those of the source that they follow (`recognition`);
 - *feet*: the angle by which they tip, against rest, while the source's stand on the ground;
+- *floating*: how high they are above the floor then, over the height;
 - *slide*: how far feet slide along the floor while the source's stand, over how far those do (`recognition`);
-- *motion*: articulation of the target over that of the source (`recognition`).
+- *motion*: articulation of the target's limbs over that of the source's that they follow (`recognition`).
 
 Limbs and feet are judged in the median of the frames, and in the worst one; penetration in the median alone, for legs
 brush past each other in many good motions. What a source does itself (a mesh sequence
@@ -38,16 +40,17 @@ from pliant.geometry.body_plan.recognition import (
     FootSlide,
     articulation,
     followed_nodes,
+    foot_heights,
     foot_slide,
     foot_slopes,
+    limb_articulation,
     limb_errors,
-    limb_points,
 )
 from pliant.geometry.body_plan.retargeted import Retargeted
 from pliant.geometry.spatial import SurfaceTree
 
 VOLUME_RANGE = (0.8, 1.25)
-MOST_STRETCH, STRETCHED_SHARE, STRETCHED_LIMB_SHARE = 1.8, 0.05, 0.1
+MOST_STRETCH, MOST_LIMB_STRETCH, STRETCHED_SHARE, STRETCHED_LIMB_SHARE = 1.8, 1.55, 0.05, 0.1
 MOST_CROSSING = 0.15
 MOST_PENETRATION, INNER_SHARE = 0.08, 0.65
 """Of the surface of a limb's outer part, in the median of the frames; and where that begins, over the limb's length:
@@ -60,6 +63,8 @@ MOST_FOOT_SLOPE = 15.0
 """Degrees, in the median of the frames in which a foot stands."""
 MOST_ANGLE_ONCE, MOST_FOOT_SLOPE_ONCE = 60.0, 30.0
 """Degrees, in a single frame: of a limb's pieces in the mean, and of a foot that stands."""
+MOST_FLOATING = 0.04
+"""Over the height, in the median of the frames in which a foot stands."""
 MOST_SLIDE, UNSEEN_SLIDE = 1.5, 0.01
 """Of feet that stand, over the source's; and over the height, in a contact, below which it is not seen."""
 LEAST_MOTION, HARDLY_MOVING = 0.35, 0.005
@@ -104,6 +109,8 @@ class Judgement:
     """Degrees in the median of all of them"""
     feet: Mapping[str, float] = field(default_factory=dict)
     """By leg of the target, degrees in the median; less than 0 on its toes"""
+    floating: Mapping[str, float] = field(default_factory=dict)
+    """By leg of the target, in the median, over the height"""
     worst_limbs: Mapping[str, Worst] = field(default_factory=dict)
     """By limb, the frame in which its pieces are farthest from the source's in the mean, and how far"""
     worst_feet: Mapping[str, Worst] = field(default_factory=dict)
@@ -123,6 +130,7 @@ class Judgement:
             "penetration": dict(self.penetration),
             "limbs": dict(self.limbs),
             "feet": dict(self.feet),
+            "floating": dict(self.floating),
             "worst_limbs": {name: worst._asdict() for name, worst in self.worst_limbs.items()},
             "worst_feet": {name: worst._asdict() for name, worst in self.worst_feet.items()},
             "slide": None if self.slide is None else asdict(self.slide),
@@ -158,15 +166,22 @@ def closed_volume(clip: Animation) -> Floats | None:
 
 def edge_stretch(clip: Animation) -> Floats:
     """(frames,) the factor, longer or shorter, that `STRETCHED_SHARE` of the edges' length exceeds."""
-    return _exceeded(*_edge_factors(clip), STRETCHED_SHARE)
+    longer, lengths = _edge_factors(clip)
+    return _exceeded(np.abs(longer), lengths, STRETCHED_SHARE)
 
 
 def _edge_factors(clip: Animation) -> tuple[Floats, Floats]:
-    """(frames, edges) logarithms of the factors by which edges are longer or shorter, and (edges,) lengths at rest."""
+    """(frames, edges) logarithms of the factors by which edges are longer, and (edges,) lengths at rest."""
     shape = clip.shape
     assert isinstance(shape, Mesh)
     lengths = np.linalg.norm(np.diff(shape.points[shape.edges], axis=1)[:, 0], axis=1)
-    return np.nan_to_num(np.abs(np.log(np.maximum(quality.edge_distortion(shape, clip), 1e-6)))), lengths
+    return np.nan_to_num(np.log(np.maximum(quality.edge_distortion(shape, clip), 1e-6))), lengths
+
+
+def _limb_factors(clip: Animation) -> tuple[Floats, Floats]:
+    """As `_edge_factors`, of which what is shorter counts as the root of that."""
+    longer, lengths = _edge_factors(clip)
+    return np.maximum(longer, -longer / 2), lengths
 
 
 def _exceeded(factors: Floats, lengths: Floats, share: float) -> Floats:
@@ -189,7 +204,7 @@ def _limb_stretch(clip: Animation, body: OrientedBody) -> dict[str, WorstStretch
     owner = np.repeat(np.arange(len(limbs)), [len(limb.path) for limb in limbs])
     nearest = cKDTree(np.concatenate([at, body.tree.locations[trunk]])).query(shape.points[shape.edges].mean(axis=1))[1]
     of = np.append(owner, np.full(trunk.sum(), -1))[nearest]
-    factors, lengths = _edge_factors(clip)
+    factors, lengths = _limb_factors(clip)
     found = {}
     for k, limb in enumerate(limbs):
         if (of == k).any():
@@ -265,7 +280,11 @@ def _with_limbs(result: Judgement, clip: Animation, found: Retargeted, times: Fl
     source = (1 - t) * found.source.positions[low] + t * found.source.positions[high]
     target = followed_nodes(clip.shape.points, clip.points, found.target.tree.locations)
     errors = limb_errors(found, source, target)
-    moving = [articulation(limb_points(b, n)) for b, n in ((found.target, target), (found.source.body, source))]
+    articulated = [
+        limb_articulation([pair[side] for pair in found.match.pairs], nodes)
+        for side, nodes in ((1, target), (0, source))
+        if found.match.pairs
+    ]
     slopes = foot_slopes(found, target, low)
     measured = result.stretch is not None and found.target.anatomy.limbs
     return replace(
@@ -275,10 +294,14 @@ def _with_limbs(result: Judgement, clip: Animation, found: Retargeted, times: Fl
         limbs={name: float(np.median(pieces)) for name, pieces in errors.items()},
         angle=float(np.median(np.concatenate(list(errors.values()), axis=1))) if errors else None,
         feet={name: float(np.median(angles)) for name, (_, angles) in slopes.items()},
+        floating={
+            name: float(np.median(above))
+            for name, (_, above) in foot_heights(found, clip.shape.points, clip.points, low).items()
+        },
         worst_limbs={name: _worst(np.arange(len(clip)), pieces.mean(axis=1)) for name, pieces in errors.items()},
         worst_feet={name: _worst(*standing) for name, standing in slopes.items()},
         slide=foot_slide(found, source, target, low, float(np.ptp(clip.shape.points @ found.target.frame[1]))),
-        motion=_ratio(*moving),
+        motion=_ratio(*articulated) if articulated else None,
     )
 
 
@@ -302,21 +325,25 @@ def _problems(found: Judgement, source: Animation | None) -> list[str]:
             value = f"{100 * float(found.volume[frame]):.0f} %"
             sentences.append(f"volume: in the worst frame, {frame}, it is {value} of that at rest.")
     if found.stretch is not None:
-        most = max(MOST_STRETCH, OWN_SHARE * float(edge_stretch(source).max()) if source is not None else 0.0)
+        most, most_of_limb = MOST_STRETCH, MOST_LIMB_STRETCH
+        if source is not None:
+            most = max(most, OWN_SHARE * float(edge_stretch(source).max()))
+            bent = float(_exceeded(*_limb_factors(source), STRETCHED_SHARE).max())
+            most_of_limb = max(most_of_limb, OWN_SHARE**0.5 * bent)
         frame = int(np.argmax(found.stretch))
         if found.stretch[frame] > most:
             sentences.append(
                 f"stretch: in frame {frame}, {100 * STRETCHED_SHARE:.0f} % of the edges are more than "
                 f"{found.stretch[frame]:.2g} times longer or shorter than at rest."
             )
-        torn = {name: worst for name, worst in found.limb_stretch.items() if worst.factor > most}
+        torn = {name: worst for name, worst in found.limb_stretch.items() if worst.factor > most_of_limb}
         if torn:
             listed = ", ".join(
                 f"{name} {worst.factor:.2g} times in frame {worst.frame}" for name, worst in torn.items()
             )
             sentences.append(
-                f"stretch: {100 * STRETCHED_LIMB_SHARE:.0f} % of a limb's edges are more than so many times longer or "
-                f"shorter than at rest ({listed}); in a cage, more faces may follow it."
+                f"stretch: {100 * STRETCHED_LIMB_SHARE:.0f} % of a limb's edges are more than so many times longer "
+                f"than at rest, or its square shorter ({listed}); in a cage, more faces may follow it."
             )
     if found.crossings is not None and found.crossings > MOST_CROSSING:
         sentences.append(f"crossings: up to {100 * found.crossings:.0f} % of the surface runs through itself.")
@@ -327,6 +354,13 @@ def _problems(found: Judgement, source: Animation | None) -> list[str]:
             f"penetration: so much of the outer third of a limb is inside others in the median ({listed})."
         )
     sentences += _limb_problems(found)
+    floating = {name: above for name, above in found.floating.items() if above > MOST_FLOATING}
+    if floating:
+        listed = ", ".join(f"{name} {100 * above:.0f} %" for name, above in floating.items())
+        sentences.append(
+            f"floating: where the source's feet stand, so much of the height is below the target's in the median "
+            f"({listed})."
+        )
     slide = found.slide
     if slide is not None and slide.ratio > MOST_SLIDE and slide.target > UNSEEN_SLIDE:
         sentences.append(

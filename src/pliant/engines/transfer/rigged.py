@@ -31,7 +31,7 @@ from pliant.engines.transfer.automatic import automatic_motion, base_first
 from pliant.engines.transfer.judgement import Judgement, judge
 from pliant.engines.transfer.options import TransferOptions
 from pliant.engines.transfer.source_tracks import Sources, read_sources, shown_times
-from pliant.geometry.axes import SignedAxis
+from pliant.geometry.axes import SignedAxis, axis_name, with_up
 from pliant.geometry.body_plan.retargeted import Hints, Retargeted
 from pliant.geometry.skinning import skin_of
 
@@ -126,6 +126,7 @@ def prepare_rig(
     source = named_sources[0].source
     assert found is not None
     assert source is not None
+    target = with_up(target, axis_name(found.target.frame[1]))
     return PreparedRig(target, skin, found, source, *shown_times(found.motion, frames, fps))
 
 

@@ -38,6 +38,7 @@ from pliant.geometry.body_plan.limbs import (
 )
 from pliant.geometry.body_plan.symmetry import MirrorPlane, mirror_planes, own_axes, surface_samples
 from pliant.geometry.body_plan.tree import BodyTree, shape_tree, skeleton_tree
+from pliant.geometry.skeletons.limbs import LEAST_SLENDERNESS
 
 MOST_ASYMMETRY = 1.25
 """How much worse the plane between front and back may be than the middle plane, for the two to look alike."""
@@ -55,6 +56,8 @@ NEARLY_SQUARE = 0.7
 """Cosine from which a direction is taken for the coordinate axis that is nearest: bodies stand along the axes."""
 MOST_UNEVEN = {"leg": 1.25, "arm": 1.5}
 """Length of a leg or an arm over that of its partner, at most."""
+STOUT_LIMBS = 0.8
+"""Length of limbs over their width, at least, where usual ones leave a leg or an arm without a partner."""
 FAR_APART = 0.7
 """How far along the body a leg or an arm leaves it from where its partner does, over their length, at most."""
 MEDIAN_ROUNDS = 60
@@ -62,6 +65,8 @@ MEDIAN_ROUNDS = 60
 AGREEING, TWISTED, EXACTLY_ALONG = 0.995, 0.88, 0.9995
 """Length of the mean of the directions from right to left from which joints agree; the cosine between what they say
 and an axis or a mesh's middle plane, at least, for that to be believed; that between the trunk's joints and an axis."""
+PLANAR = 0.05, 0.01
+"""How far, over the body, the middles of pairs spread in a plane, at least; and beside it, over that, at most."""
 CLEAR_SCORE = 0.02
 """From which on a score for the front counts as evidence."""
 LEAST_ALONG = 0.7
@@ -140,11 +145,26 @@ class OrientedBody:
 
 def shape_body(shape: Shape, up: SignedAxis | None = None, heading: SignedAxis | None = None) -> OrientedBody:
     """How a shape stands. up, heading: where they are known; a file that says which axis is up is believed."""
+    shape = without_helpers(shape)
     if up is None and shape.world is not None:
         up = up_axis(shape)
     geometry = (shape.points, getattr(shape, "triangles", ()), getattr(shape, "tets", ()))
     named = _named_left(shape)
-    return _bodies.get((content_key(*geometry, named), up, heading), lambda: _shape_body(shape, named, up, heading))
+    return _bodies.get((content_key(*geometry, named), up, heading), lambda: _even_body(shape, named, up, heading))
+
+
+def without_helpers(shape: Shape) -> Shape:
+    """A mesh without faces that only help to fit clothes or joints, by what their groups are called: MakeHuman's."""
+    groups = shape.labels.get("group") if isinstance(shape, Mesh) else None
+    if groups is None or not any(names.is_helper_group(name) for name in groups.names):
+        return shape
+    assert isinstance(shape, Mesh)
+    body = np.array([not names.is_helper_group(name) for name in groups.names])[groups.index[shape.triangle_polygon]]
+    used, triangles = np.unique(shape.triangles[body], return_inverse=True)
+    if not len(used):
+        return shape
+    weights = {name: values[used] for name, values in shape.vertex_groups.items()}
+    return Mesh(shape.points[used], triangles.reshape(-1, 3), world=shape.world, vertex_groups=weights)
 
 
 _bodies: ResultCache[OrientedBody] = ResultCache(16)
@@ -162,7 +182,22 @@ def _named_left(shape: Shape) -> Floats:
     return found
 
 
-def _shape_body(shape: Shape, named_left: Floats, up: SignedAxis | None, heading: SignedAxis | None) -> OrientedBody:
+def _even_body(shape: Shape, named_left: Floats, up: SignedAxis | None, heading: SignedAxis | None) -> OrientedBody:
+    """With stouter limbs than usual where one leg or arm has no partner without them."""
+    found = _shape_body(shape, named_left, up, heading)
+    if found.uneven is None:
+        return found
+    stout = _shape_body(shape, named_left, up, heading, slender=STOUT_LIMBS)
+    return stout if stout.uneven is None and stout.anatomy.legs == found.anatomy.legs else found
+
+
+def _shape_body(
+    shape: Shape,
+    named_left: Floats,
+    up: SignedAxis | None,
+    heading: SignedAxis | None,
+    slender: float = LEAST_SLENDERNESS,
+) -> OrientedBody:
     samples = surface_samples(shape)
     candidates: Sequence[SignedAxis] = [up] if up is not None else list(LIKELY_UP)  # type: ignore[arg-type]
     candidates = [axis for axis in candidates if heading is None or axis[-1] != heading[-1]]
@@ -171,7 +206,7 @@ def _shape_body(shape: Shape, named_left: Floats, up: SignedAxis | None, heading
     planes = {axis: mirror_planes(samples, np.eye(3)["xyz".index(axis)]) for axis in {c[-1] for c in candidates}}
     least = min(found[0].error for found in planes.values())
     first = min(planes, key=lambda axis: (planes[axis][0].error > NEARLY_BEST * least, -LIKELY_UP[axis]))
-    tree, poses = _tree_in(shape, planes[first][0], up_vector(first)), []  # type: ignore[arg-type]
+    tree, poses = _tree_in(shape, planes[first][0], up_vector(first), slender), []  # type: ignore[arg-type]
     for axis in candidates:
         for plane in planes[axis[-1]]:
             posed = _Posed.of(tree, plane, up_vector(axis), shape)
@@ -193,12 +228,12 @@ def _shape_body(shape: Shape, named_left: Floats, up: SignedAxis | None, heading
         middle = MirrorPlane(normal, float(np.mean(samples @ normal)), best.plane.error)
         best = max(same, key=lambda scored: scored[0])[1] if same else _Posed.of(tree, middle, best.up, shape)
     if abs(best.up["xyz".index(first)]) < 0.5:  # so that it does not depend on which axis was tried first
-        best = _Posed.of(_tree_in(shape, best.plane, best.up), best.plane, best.up, shape)
+        best = _Posed.of(_tree_in(shape, best.plane, best.up, slender), best.plane, best.up, shape)
     return _faced(best, shape, faced, mirror_planes(samples, best.up), named_left)
 
 
-def _tree_in(shape: Shape, plane: MirrorPlane, up: Floats) -> BodyTree:
-    return shape_tree(shape, own_axes(shape, np.stack([plane.normal, up, np.cross(plane.normal, up)])))
+def _tree_in(shape: Shape, plane: MirrorPlane, up: Floats, slender: float) -> BodyTree:
+    return shape_tree(shape, own_axes(shape, np.stack([plane.normal, up, np.cross(plane.normal, up)])), slender)
 
 
 @dataclass(frozen=True, eq=False)
@@ -337,7 +372,8 @@ def _across(tree: BodyTree, both: Sequence[tuple[int, int]], up: Floats | None, 
     """From right to left: the geometric median of the directions between joints that are called alike.
 
     Joints near the trunk count most, for limbs may rest in any pose. Where they disagree the rest pose is twisted, and
-    an axis that shoulders or hips are along, or else the plane that the mesh is mirrored in, says more than all.
+    a plane in which the middles of all pairs lie, an axis that shoulders or hips are along, or else the plane that the
+    mesh is mirrored in, says more than all.
     """
     sided = {node for pair in both for node in pair}
     beyond = np.array([min(sum(node in sided for node in tree.chain(k)) for k in pair) for pair in both])
@@ -359,6 +395,10 @@ def _across(tree: BodyTree, both: Sequence[tuple[int, int]], up: Floats | None, 
     normal = normal / max(float(np.linalg.norm(normal)), 1e-300)
     if agreement >= AGREEING:
         return normal
+    across = _across_middles(np.array([tree.locations[i] + tree.locations[j] for i, j in both]) / 2, tree.size)
+    if across is not None and abs(across @ normal) > TWISTED:
+        found: Floats = across * np.sign(across @ normal)
+        return found
     k = int(np.argmax(np.abs(normal)))
     axis: Floats = np.sign(normal[k]) * np.eye(3)[k]
     if axis @ normal > TWISTED and (directions[beyond == 0] @ axis).max() > EXACTLY_ALONG:
@@ -368,6 +408,13 @@ def _across(tree: BodyTree, both: Sequence[tuple[int, int]], up: Floats | None, 
         if abs(plane.normal @ normal) > TWISTED and plane.error < SYMMETRY_ERROR:
             normal = plane.normal * np.sign(plane.normal @ normal)
     return axis if axis @ normal > AGREEING else normal  # what is uncertain is likely along an axis
+
+
+def _across_middles(middles: Floats, size: float) -> Floats | None:
+    """(3,) across the plane in which the middles (k, 3) of pairs lie; None where they lie in none, or in a line."""
+    spread, axes = np.linalg.svd(middles - middles.mean(axis=0), full_matrices=False)[1:]
+    planar = len(spread) == 3 and spread[1] > PLANAR[0] * size and spread[2] < PLANAR[1] * spread[1]
+    return np.asarray(axes[2]) if planar else None
 
 
 def _named_pairs(limbs: list[Limb], both: dict[int, int], found: list[Pair]) -> list[Pair]:

@@ -27,6 +27,7 @@ from pliant.core.skeleton import Motion, Skeleton
 from pliant.core.topology import Floats
 from pliant.geometry.body_plan.bodies import OrientedBody
 from pliant.geometry.body_plan.guides import Between, Chain, Guide, Guides, chain_of, limb_guides, spine_guides
+from pliant.geometry.body_plan.limbs import LimbKey
 from pliant.geometry.body_plan.matching import LimbMatch
 from pliant.geometry.body_plan.moving import MovingBody
 
@@ -44,11 +45,13 @@ class Follower:
     """By pair, the angle by which the target's limb is rotated to the left, about the trunk's forward direction"""
 
     @classmethod
-    def of(cls, source: MovingBody, target: OrientedBody, match: LimbMatch) -> Follower:
-        """target: of a jointed body. match: of its limbs."""
+    def of(
+        cls, source: MovingBody, target: OrientedBody, match: LimbMatch, starts: Mapping[LimbKey, float] | None = None
+    ) -> Follower:
+        """target: of a jointed body. match: of its limbs. starts: shares from which the source's limbs are followed."""
         guides, pairs = spine_guides(source.body, target), []
         for one, other in match.pairs:
-            mine, theirs = chain_of(source.body, one), chain_of(target, other)
+            mine, theirs = chain_of(source.body, one, (starts or {}).get(one.key, 0.0)), chain_of(target, other)
             pairs.append((mine, theirs))
             guides |= limb_guides(mine, theirs, target)
         root = int(np.argmin(target.tree.parents))
@@ -114,8 +117,10 @@ class Follower:
 
     def reference(self, positions: Floats, body: OrientedBody, side: int) -> Floats:
         """(frames, 3) what leads the way: the middle of the legs' bases, or of the hips. side: 0 source, 1 target."""
-        bases = [pair[side].nodes[0] for pair in self.legs] or [body.anatomy.spine[0]]
-        return positions[..., bases, :].mean(axis=-2)
+        bases = [pair[side].between(pair[side].start) for pair in self.legs]
+        root = body.anatomy.spine[0]
+        found: Floats = np.mean([_point(positions, base) for base in bases or [(root, root, 0.0)]], axis=0)
+        return found
 
     def root_path(self, rotated: Floats, floor: float) -> Floats:
         """(frames, 3) of the target's root. rotated: the nodes' rotations; floor: height of the source's floor."""
@@ -138,8 +143,8 @@ def _point(positions: Floats, at: Between) -> Floats:
 
 
 def leg_length(body: OrientedBody, chain: Chain) -> float:
-    """From the hip along the bones to the ankle, and on to the ground."""
-    return chain.end * chain.length + standing_height(body, chain, chain.end_node)
+    """From the hip, or where it is followed from, along the bones to the ankle, and on to the ground."""
+    return (chain.end - chain.start) * chain.length + standing_height(body, chain, chain.end_node)
 
 
 def standing_height(body: OrientedBody, chain: Chain, node: int) -> float:

@@ -81,7 +81,7 @@ def grounded(follower: Follower, skin: RigidSkin | None = None) -> GroundedMotio
     if not follower.legs:
         return GroundedMotion(rotated, forward(target, rotated, root), contacts)
     skin = skin or node_skin(follower)
-    limbs = [_Limb.of(follower, skin, *pair) for pair in follower.pairs if pair[1].role in ("leg", "arm")]
+    limbs = [_Limb.of(follower, skin, *pair) for pair in follower.pairs if pair[1].role in ("leg", "arm", "tail")]
     up = target.frame[1]
     every = np.arange(len(skin.points))
     posed = rotated, forward(target, rotated, root)
@@ -180,7 +180,7 @@ def node_skin(follower: Follower) -> RigidSkin:
 
 @dataclass(frozen=True, eq=False)
 class _Limb:
-    """A leg or an arm of the target that follows one of the source."""
+    """A leg, an arm or a tail of the target that follows one of the source."""
 
     source: Chain
     chain: Chain
@@ -221,7 +221,7 @@ class _Limb:
         height = np.maximum(above.min(axis=1), 0)
         planted = self.planted(contacts)
         near = np.clip(2 - 2 * height / (NEAR_FLOOR * self.size), 0, 1)
-        if self.chain.role == "arm":  # hands rest nowhere near the ground: only contacts count
+        if self.chain.role != "leg":  # hands rest nowhere near the ground: only contacts count
             near = eased(planted.astype(float), fps, EASE)
         standing = eased(planted.astype(float), fps, EASE)
         wanted = follower.scale * height * (1 - standing)
@@ -272,7 +272,7 @@ class _Limb:
         flat = np.linalg.norm(away - height[:, None] * up, axis=1)
         need = height - np.sqrt(np.maximum(length**2 - flat**2, 0))
         low = contacts.low[self.source.end_node] | contacts.low[self.source.nodes[-1]]
-        down = self.planted(contacts) if self.chain.role == "arm" else low
+        down = low if self.chain.role == "leg" else self.planted(contacts)
         return np.where(down, np.clip(need, 0, 0.3 * length), 0.0)
 
     def reach(self, target: OrientedBody, rotated: Floats, positions: Floats, goal: Floats) -> tuple[Floats, Floats]:

@@ -17,7 +17,7 @@ import numpy as np
 from pliant.core.topology import Floats
 from pliant.geometry.body_plan.bodies import OrientedBody
 from pliant.geometry.body_plan.limbs import Limb
-from pliant.geometry.body_plan.names import is_foot, is_middle, joins_trunk, tokens
+from pliant.geometry.body_plan.names import is_foot, is_helper, is_middle, joins_trunk, part, tokens
 from pliant.geometry.body_plan.tree import polyline_lengths
 
 COLLAR = 0.35
@@ -28,6 +28,8 @@ ANKLE = 0.16
 """Height of an ankle, over that of the hip, at most."""
 HAND = 0.33
 """Length of a hand, over the arm, at most."""
+MOST_HIDDEN = 0.5
+"""Share of a leg that a trunk may hide."""
 NEAR_JOINT = 0.06
 """Distance of two joints, over the limb's length, up to which they are one."""
 
@@ -53,6 +55,8 @@ class Chain:
     """Share at which its foot or hand begins; 1 without"""
     inner: tuple[float, ...]
     """Shares of the joints between base and end"""
+    start: float = 0.0
+    """Share from which it is followed: a thigh may be inside the trunk"""
 
     @property
     def end_node(self) -> int:
@@ -69,23 +73,24 @@ class Chain:
         """φ: the other's share that corresponds to one of this chain."""
         same = len(self.inner) == len(other.inner)
         mine = [0.0, *(self.inner if same else ()), self.end, *([1.0] if self.end < 1 else ())]
-        theirs = [0.0, *(other.inner if same else ()), other.end, *([1.0] if self.end < 1 else ())]
+        theirs = [other.start, *(other.inner if same else ()), other.end, *([1.0] if self.end < 1 else ())]
         return float(np.interp(share, mine, theirs))
 
 
 def expected_joints(
-    source: OrientedBody, one: Limb, target: OrientedBody, curve: Floats, ankle: float
+    source: OrientedBody, one: Limb, target: OrientedBody, curve: Floats, ankle: float, start: float = 0.0
 ) -> ExpectedJoints | None:
     """Of a target's limb, whose curve is known, from the source's limb.
 
     ankle: the share at which its foot begins. Without one, the end of a leg is as high above the ground, over the hip,
-    as the source's.
+    as the source's. start: share of the source's limb from which it is followed.
     """
     if one.role not in ("leg", "arm"):
         return None
-    chain = chain_of(source, one)
+    chain = chain_of(source, one, start)
     if chain.end >= 1 and (ankle >= 1 or source.anatomy.legs > 2):  # animals stand on what is their legs' tips
-        return (chain.inner, False) if chain.inner else None
+        inner = tuple((share - start) / (1 - start) for share in chain.inner)
+        return (inner, False) if inner else None
     end = chain.end if ankle >= 1 else ankle
     if one.role == "leg" and ankle >= 1:
         there = source.tree.locations[[chain.nodes[0], chain.end_node]] @ source.frame[1] - source.ground
@@ -96,15 +101,32 @@ def expected_joints(
     return (*(share * end / chain.end for share in chain.inner), end), True
 
 
-def chain_of(body: OrientedBody, limb: Limb) -> Chain:
-    """A limb of a jointed body."""
+def hidden_share(source: OrientedBody, one: Limb, target: OrientedBody, other: Limb, base: Floats) -> float:
+    """Share of an animal's leg, of a skeleton, that the target's surface hides in its trunk: a thigh, an upper arm.
+
+    These are bones that are higher, in the middle and over the height of the trunk, than where the target's leg leaves
+    its own. base: (3,) there.
+    """
+    if one.role != "leg" or source.anatomy.legs <= 2:
+        return 0.0
+    chain = chain_of(source, one)
+    heights = source.tree.locations[[one.nodes[0], *chain.nodes]] @ source.frame[1] - source.ground
+    trunk, leaves = (np.array([other.path[0], base]) @ target.frame[1] - target.ground).tolist()
+    over = heights[1:] / max(float(heights[:2].max()), 1e-300)
+    hidden = [k for k in range(1, len(over) - 1) if (over[k - 1] + over[k]) / 2 > leaves / max(trunk, 1e-300)]
+    share = float(chain.shares[max(hidden, default=0)])
+    return share if share <= MOST_HIDDEN else 0.0
+
+
+def chain_of(body: OrientedBody, limb: Limb, start: float = 0.0) -> Chain:
+    """A limb of a jointed body. start: share from which it is followed."""
     nodes, tree = list(limb.nodes), body.tree
     lengths = np.linalg.norm(np.diff(limb.path, axis=0), axis=1)
     first = 1 if len(nodes) > 2 else 0
     if limb.role in ("leg", "arm"):
         beside = np.abs(np.diff(limb.path, axis=0) @ body.frame[0]) / np.maximum(lengths, 1e-300)
         while len(nodes) - first > 2 and (
-            _is_collar([tree.names[node] for node in nodes], lengths, first)
+            _is_collar([tree.names[node] for node in nodes], limb.role, lengths, beside, first)
             or (limb.role == "leg" and _is_hip(beside, lengths, first))
         ):
             first += 1
@@ -115,14 +137,15 @@ def chain_of(body: OrientedBody, limb: Limb) -> Chain:
     inner: list[float] = []
     stems = [re.sub(r"\d+", "", "".join(tokens(tree.names[node]))) for node in kept]
     for k in range(1, len(kept)):
-        apart = shares[k] - (inner[-1] if inner else 0.0)
+        apart = shares[k] - (inner[-1] if inner else start)
         if (
             shares[k] < end - NEAR_JOINT
             and apart > NEAR_JOINT
+            and not is_helper(tree.names[kept[k]])
             and (stems[k] != stems[k - 1] or not _numbered(tree, kept[k]))
         ):
             inner.append(float(shares[k]))
-    return Chain(limb.role, tuple(nodes[1:first]), tuple(kept), shares, float(steps[-1]), end, tuple(inner))
+    return Chain(limb.role, tuple(nodes[1:first]), tuple(kept), shares, float(steps[-1]), end, tuple(inner), start)
 
 
 def _numbered(tree: object, node: int) -> bool:
@@ -130,13 +153,18 @@ def _numbered(tree: object, node: int) -> bool:
     return bool(re.search(r"0\d", tree.names[node]))  # type: ignore[attr-defined]
 
 
-def _is_collar(named: Sequence[str], lengths: Floats, k: int) -> bool:
-    """Whether the bone k of a limb joins it to the trunk: by its name, or because it is short."""
+def _is_collar(named: Sequence[str], role: str, lengths: Floats, beside: Floats, k: int) -> bool:
+    """Whether the bone k of a limb joins it to the trunk: by its name, or because it is short.
+
+    Short thighs, which are called so and do not lead to the side, do not. beside: (bones,) cosines.
+    """
     whole = float(lengths.sum())
     if is_middle(named[k + 1]):
         return False
     if joins_trunk(named[k]):
         return float(lengths[k]) <= COLLAR * whole
+    if part(named[k]) == role and beside[k] < SIDEWAYS:
+        return False
     return float(lengths[: k + 1].sum()) <= COLLAR * whole and float(lengths[k]) < 0.6 * float(lengths.max())
 
 

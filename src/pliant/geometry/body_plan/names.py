@@ -107,6 +107,11 @@ def is_helper(name: str) -> bool:
     return any(word in found for word in HELPERS) or any(word.startswith(("pole", "ctrl")) for word in found)
 
 
+def is_helper_group(name: str) -> bool:
+    """Whether a group of faces is no part of the body that is seen: a helper, or a mark where a joint is."""
+    return tokens(name)[:1] in (["helper"], ["joint"])
+
+
 def is_appendage(name: str) -> bool:
     """Whether a joint belongs to an ear, a jaw, a weapon: what hangs on a body and is no limb."""
     return any(word in APPENDAGES for word in tokens(name))

@@ -7,11 +7,12 @@ source's (`guides`), the error of a piece is the angle between
     x(v) − x(u)   and   T (y(φ(v)) − y(φ(u))).
 
 What bodies do with their limbs, wherever they go and face, is their *articulation*: the root mean square distance of
-points from their mean shape, frames being rigidly aligned to it, over the size of that.
+points from their mean shape, frames being rigidly aligned to it, over the size of that, or over the limb's length.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -20,10 +21,11 @@ import numpy as np
 from pliant.core.normals import unit
 from pliant.core.shapes import bounding_diagonal
 from pliant.core.topology import Floats, Ints
-from pliant.geometry.body_plan.bodies import OrientedBody
 from pliant.geometry.body_plan.contacts import runs
 from pliant.geometry.body_plan.guides import Between
+from pliant.geometry.body_plan.limbs import Limb
 from pliant.geometry.body_plan.retargeted import Retargeted
+from pliant.geometry.segments import nearest_segment
 from pliant.geometry.shape_matching import match
 
 LEAST_SLIDE = 1e-3
@@ -90,6 +92,26 @@ def foot_slopes(found: Retargeted, target: Floats, frames: Ints) -> dict[str, tu
     return slopes
 
 
+def foot_heights(found: Retargeted, rest: Floats, moved: Floats, frames: Ints) -> dict[str, tuple[Ints, Floats]]:
+    """By leg of the target, (k,) the frames in which the source's foot stands, and (k,) how high above the floor the
+    lowest point of the target's is, over the target's height.
+
+    rest, moved: (n, 3) and (frames, n, 3) the target's points. frames: (frames,) the source's frames.
+    """
+    tree, up = found.target.tree, found.target.frame[1]
+    bones = np.flatnonzero(tree.parents >= 0)
+    owners = tree.parents[bones][nearest_segment(rest, tree.locations[tree.parents[bones]], tree.locations[bones])[0]]
+    heights = {}
+    for (_, limb), (mine, theirs) in zip(found.match.pairs, found.follower.pairs, strict=True):
+        stands = (found.contacts.planted[mine.end_node] | found.contacts.planted[mine.nodes[-1]])[frames]
+        foot = theirs.nodes[min(theirs.nodes.index(theirs.end_node), len(theirs.nodes) - 2) :]
+        sole = np.isin(owners, foot)
+        if theirs.role == "leg" and stands.any() and sole.any():
+            above = (moved[stands][:, sole] @ up).min(axis=1) - found.target.ground
+            heights[found.target.anatomy.named(limb)] = np.flatnonzero(stands), above / np.ptp(rest @ up)
+    return heights
+
+
 @dataclass(frozen=True)
 class FootSlide:
     """How far feet slide along the floor in a contact, in the mean, over the height of their body."""
@@ -128,24 +150,35 @@ def _between(positions: Floats, at: Between) -> Floats:
     return (1 - t) * positions[:, i] + t * positions[:, j]
 
 
-def limb_points(body: OrientedBody, nodes: Floats) -> Floats:
-    """(frames, k, 3) points spread along the limbs of a body whose nodes (frames, m, 3) move."""
-    every = []
-    for limb in body.anatomy.limbs:
+def limb_articulation(limbs: Sequence[Limb], nodes: Floats) -> float:
+    """How much limbs of a body whose nodes (frames, m, 3) move do so against each other, each over its length.
+
+    So a tail that goes along, or arms that are short, make no difference.
+    """
+    points = []
+    for limb in limbs:
         path = nodes[:, list(limb.nodes)]
         at = np.linspace(0, len(limb.nodes) - 1, LIMB_SAMPLES)
         low = np.minimum(at.astype(int), len(limb.nodes) - 2)
         t = (at - low)[:, None]
-        every.append((1 - t) * path[:, low] + t * path[:, low + 1])
-    return np.concatenate(every, axis=1) if every else nodes
+        points.append((1 - t) * path[:, low] + t * path[:, low + 1])
+    lengths = np.repeat([limb.length for limb in limbs], LIMB_SAMPLES)
+    away = _against_each_other(np.concatenate(points, axis=1))[0] / lengths[:, None]
+    return float(np.sqrt(np.square(away).sum(axis=2).mean()))
 
 
 def articulation(points: Floats) -> float:
-    """How much points (frames, n, 3) move against each other."""
+    """How much points (frames, n, 3) move against each other, over their size."""
+    away, mean = _against_each_other(points)
+    size = bounding_diagonal(mean)
+    return float(np.sqrt(np.square(away).sum(axis=2).mean()) / size) if size > 0 else 0.0
+
+
+def _against_each_other(points: Floats) -> tuple[Floats, Floats]:
+    """(frames, n, 3) how far points are from their mean shape, frames being rigidly aligned to it, and (n, 3) that."""
     mean, aligned = points[0], points
     for _ in range(ALIGNMENT_ROUNDS):
         centre, centres, R = match(mean, points, np.ones(len(mean)), "rotation")
         aligned = np.einsum("fij,fni->fnj", R, points - centres[:, None]) + centre
         mean = aligned.mean(axis=0)
-    size = bounding_diagonal(mean)
-    return float(np.sqrt(np.square(aligned - mean).sum(axis=2).mean()) / size) if size > 0 else 0.0
+    return aligned - mean, mean

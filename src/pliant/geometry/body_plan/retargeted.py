@@ -15,12 +15,12 @@ from pliant.core.shapes import Mesh, Shape
 from pliant.core.skeleton import Motion, Skeleton
 from pliant.core.topology import Floats, Ints
 from pliant.geometry.axes import SignedAxis, axis_name
-from pliant.geometry.body_plan.bodies import FOOT_SAMPLES, OrientedBody, shape_body, skeleton_body
+from pliant.geometry.body_plan.bodies import FOOT_SAMPLES, OrientedBody, shape_body, skeleton_body, without_helpers
 from pliant.geometry.body_plan.clearance import with_clearance
 from pliant.geometry.body_plan.contacts import Contacts
 from pliant.geometry.body_plan.following import Follower, skeleton_motion
 from pliant.geometry.body_plan.grounding import RigidSkin, grounded
-from pliant.geometry.body_plan.guides import ExpectedJoints, expected_joints
+from pliant.geometry.body_plan.guides import ExpectedJoints, expected_joints, hidden_share
 from pliant.geometry.body_plan.joints import jointed, leg_curve
 from pliant.geometry.body_plan.limbs import LimbKey
 from pliant.geometry.body_plan.matching import LimbMatch, check_match, check_planted, match_limbs
@@ -127,7 +127,9 @@ def moving_body(source: Animation | Motion, hints: Hints, rest: Floats | None = 
 
 
 def onto_shape(source: MovingBody, shape: Shape, hints: Hints, *, planted: bool = False) -> Retargeted:
-    """The motion on the skeleton of a shape's plan. planted: whether the source's legs have to be below its body."""
+    """The motion on the skeleton of a shape's plan. planted: whether the source is a shape, too, whose legs have to be
+    below its body; of a skeleton, they may begin inside it."""
+    shape = without_helpers(shape)
     seen = shape_body(shape, hints.up, hints.heading)
     if seen.against:
         text = f"the heading that is given is against what is seen: {', '.join(seen.against)}; it may walk backwards"
@@ -138,12 +140,15 @@ def onto_shape(source: MovingBody, shape: Shape, hints: Hints, *, planted: bool 
         check_planted(source, match)
     samples = surface_samples(shape, FOOT_SAMPLES)
     expected: dict[LimbKey, ExpectedJoints] = {}
+    starts: dict[LimbKey, float] = {}
     for one, other in match.pairs:
-        joints = expected_joints(source.body, one, seen, *leg_curve(seen, other, samples))
+        curve, ankle = leg_curve(seen, other, samples)
+        starts[one.key] = 0.0 if planted else hidden_share(source.body, one, seen, other, curve[0])
+        joints = expected_joints(source.body, one, seen, curve, ankle, starts[one.key])
         if joints is not None:
             expected[other.key] = joints
     skeleton, body = jointed(seen, expected, samples)
-    return _retargeted(source, skeleton, body, seen, _of_body(match, body), shape.points)
+    return _retargeted(source, skeleton, body, seen, _of_body(match, body), shape.points, starts=starts)
 
 
 def onto_skeleton(
@@ -209,8 +214,9 @@ def _retargeted(
     match: LimbMatch,
     points: Floats | None,
     owners: Ints | None = None,
+    starts: Mapping[LimbKey, float] | None = None,
 ) -> Retargeted:
-    follower = Follower.of(source, body, match)
+    follower = Follower.of(source, body, match, starts)
     follower = follower if points is None else with_clearance(follower, match, points)
     moved = grounded(follower, None if points is None else carried_points(body, points, owners))
     motion = skeleton_motion(skeleton, body, moved.rotated, moved.positions, source.fps)

@@ -27,7 +27,7 @@ from pliant.geometry.body_plan.symmetry import surface_samples
 from pliant.geometry.cloud_surface import cloud_surface
 from pliant.geometry.shell import Shell, Target, distance_field, filled, shell
 from pliant.geometry.skeletons.centreline import LineTree, centre_lines
-from pliant.geometry.skeletons.limbs import limb_paths
+from pliant.geometry.skeletons.limbs import LEAST_SLENDERNESS, limb_paths
 from pliant.geometry.skeletons.voxels import Solid, voxelised
 from pliant.geometry.skinning import overlap, skin_of
 
@@ -265,8 +265,11 @@ def _bone_end(skeleton: Skeleton, joint: int, mesh: Mesh | None, skin: Any) -> F
 # Of a shape
 
 
-def shape_tree(shape: Shape, frame: Floats) -> BodyTree:
-    """Of any shape, found along the axes of a frame (3, 3), rows; it rotates along with both."""
+def shape_tree(shape: Shape, frame: Floats, slender: float = LEAST_SLENDERNESS) -> BodyTree:
+    """Of any shape, found along the axes of a frame (3, 3), rows; it rotates along with both.
+
+    slender: length of limbs over their width, at least.
+    """
     own = OwnFrame.of(shape.points, frame)
     points = own.points
     faces = getattr(shape, "triangles", ())
@@ -276,7 +279,7 @@ def shape_tree(shape: Shape, frame: Floats) -> BodyTree:
     around = _shell_around(target)
     solid = Solid.of(Mesh(around.points * target.size + target.centre, around.quads))
     voxels = voxelised(solid, count=VOXELS)
-    lines = centre_lines(voxels, limb_paths(voxels))
+    lines = centre_lines(voxels, limb_paths(voxels, slender=slender))
     if not lines.lines:
         raise InputError("the target has no limbs that could be distinguished; give the controls themselves")
     tree = line_tree(lines, solid)

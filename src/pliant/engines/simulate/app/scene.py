@@ -40,7 +40,7 @@ from pliant.engines.simulate.bracing import checked_accelerations, motion_accele
 from pliant.engines.simulate.options import GROUND_FRICTION, SimulateOptions
 from pliant.engines.simulate.reduced import ReducedBody
 from pliant.engines.simulate.simulation import Pace, States, StoppedWarning
-from pliant.geometry.axes import SignedAxis, Up, axis_name, up_axis, up_vector
+from pliant.geometry.axes import SignedAxis, Up, axis_name, up_axis, up_vector, with_up
 from pliant.geometry.body_plan.bodies import OrientedBody
 from pliant.geometry.body_plan.joints import body_skeleton
 from pliant.geometry.regions import Region
@@ -362,6 +362,7 @@ def read_elastic(
     obstacles = read_obstacles(text, table["obstacles"])
     with text.about(("engine",), ARGUMENT_KEYS):
         options = SimulateOptions.read(table, **changes)
+    shape = with_up(shape, options.up)
     found, body = _skeleton(text, table["skeleton"] or {}, shape, file, options.up, skeleton)
     acting = "gravity pulls it" if options.gravity is not None else "the ground lies" if options.ground else ""
     if acting and body is not None and body.frame[1] @ up_vector(up_axis(shape, options.up)) < 0.5:
