@@ -59,10 +59,10 @@ def transfer(size: int) -> Steps:
     made: list[Any] = []
     splats = pliant.PointCloud(points, None, values)
     yield "transfer: coordinates, 200 faces", lambda: made.append(pliant.CageRig(splats, cage, lattice=12))
-    yield "transfer: splats read, gradients, first frame", lambda: made[0].shape(cages[0])
+    yield "transfer: splats read, gradients, first frame", lambda: made[0].deform_shape(cages[0])
     yield (
         "transfer: 10 frames of splats, none kept",
-        lambda: [len(made[0].shape(cages[k % 4]).points) for k in range(10)],
+        lambda: [len(made[0].deform_shape(cages[k % 4]).points) for k in range(10)],
     )
     yield "transfer: 4 frames of points", lambda: made[0].play(cages)
     yield "transfer: 4 frames of Jacobians", lambda: made[0].jacobians(cages)

@@ -273,7 +273,7 @@ def test_a_rig_deforms_splats_a_block_at_a_time_as_all_at_once(monkeypatch: pyte
     frames = []
     for cores in (1, 3):
         monkeypatch.setattr(native, "CORES", cores)
-        frames.append([rig.shape(cage) for cage in cages])  # all are kept while the next is made
+        frames.append([rig.deform_shape(cage) for cage in cages])  # all are kept while the next is made
     for cage, one, three in zip(cages, *frames, strict=True):
         wanted = deformed_splats(cloud, rig.deform(cage), rig.jacobians(cage))
         for found in (one, three):

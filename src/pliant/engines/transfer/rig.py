@@ -200,7 +200,7 @@ class CageRig(Displayed):
         start_points = self.cage.points if start is None else self._cage_points(start)
         solver = CageSolverOptions(accuracy, iterations, step)
         found = self._solution(self._minimised(targets, start_points, solver, watch=watch), targets)
-        shape = self.shape(found.points)
+        shape = self.deform_shape(found.points)
         return CagePose(shape, found.residual, found.iterations, found.converged, message=found.message, solution=found)
 
     @takes_keywords_of(solve, without=("start", "watch"))
@@ -309,7 +309,7 @@ class CageRig(Displayed):
             return self.cage.taken(array)
         raise InputError(f"got {len(array)} cage points; the cage has {len(self.cage.mesh.points)}")
 
-    def shape(self, cage_points: ArrayLike) -> Shape:
+    def deform_shape(self, cage_points: ArrayLike) -> Shape:
         """The target in a deformed cage (cage vertices, 3); a cloud's normals and splats follow the Jacobians."""
         target = self.target
         if isinstance(target, PointCloud) and (target.normals is not None or is_splats(target)):
