@@ -56,14 +56,13 @@ def test_flesh_in_a_corner_whose_sides_take_turns_comes_to_rest_at_its_edge(seed
     assert np.abs(found.x - edge).max() < body.compliance.settled
 
 
-def test_flesh_that_is_never_in_balance_has_not_converged():
-    """A row that pushes to one side and then to the other, whatever the point does."""
-    calls = []
+@pytest.mark.parametrize("quiet", [0, 1, 30])
+def test_flesh_that_is_never_in_balance_has_not_converged(quiet):
+    """A wall that comes after a point as far as it gives way; others rest on a plane."""
 
     def rows_at(x):
-        calls.append(1)
-        side = 1.0 if len(calls) % 2 else -1.0
-        return [0], np.array([[side, 0.0, 0.0]]), np.array([0.1 + 0.2 * (side * x[0, 0] < 0)])
+        directions = np.concatenate([[[1.0, 0.0, 0.0]], np.tile([0.0, 0.0, 1.0], (quiet, 1))])
+        return np.arange(1 + quiet), directions, np.r_[0.1, 0.5 - x[1:, 2]]
 
-    body = HeldLayer(np.zeros((1, 3)), np.ones(1), 1.0)
-    assert not settle(body, body.compliance, Watching(rows_at), np.zeros((1, 3))).converged
+    body = HeldLayer(np.zeros((1 + quiet, 3)), np.ones(1 + quiet), 1.0)
+    assert not settle(body, body.compliance, Watching(rows_at), np.zeros((1 + quiet, 3))).converged

@@ -207,6 +207,22 @@ def torus(m: int) -> sp.csr_array:
     return sp.csr_array(sp.diags((W + W.T).sum(axis=1) + 1e-3) - W - W.T)
 
 
+@pytest.mark.parametrize("entry", [0.0, 1e-17])
+def test_entries_that_are_stored_on_one_side_alone_change_nothing(method: str, entry: float) -> None:
+    A, rng = torus(30), np.random.default_rng(2)
+    where = rng.integers(0, A.shape[0], (2, 1000))
+    more = sp.csr_array(sp.coo_array((np.full(1000, entry), where), shape=A.shape))
+    both = [matrix.tocoo() for matrix in (A, more)]
+    values, rows, columns = (np.concatenate([getattr(one, name) for one in both]) for name in ("data", "row", "col"))
+    given = sp.csr_array(sp.coo_array((values, (rows, columns)), shape=A.shape))
+    assert given.nnz > A.nnz
+    b = rng.normal(size=A.shape[0])
+    factorization = linalg.factorize(given, method=method)
+    np.testing.assert_allclose(factorization.solve(b), linalg.factorize(A, method=method).solve(b), atol=1e-9)
+    before = factorization.solve(b)
+    np.testing.assert_allclose(factorization.refactorize(2 * given).solve(b), before / 2, atol=1e-9)
+
+
 PARTS = {
     "one part": torus(30),
     "solid": cube(11),
@@ -245,6 +261,14 @@ def test_our_factor_grows_as_nested_dissection_has_it(matrix: object, size: int,
 
 
 # New values on an old pattern
+
+
+@pytest.mark.parametrize("wrong", [[8], [-1], [0.5], [[0]], [10**12]])
+def test_an_inverse_has_no_rows_and_columns_beyond_the_matrix(method: str, wrong: list[object]) -> None:
+    factorization = linalg.factorize(chain(8), method=method)
+    for asked in ((wrong, [0]), ([0], wrong)):
+        with pytest.raises(InputError, match=r"rows and columns are|rows or columns reach"):
+            factorization.inverse(*asked)
 
 
 def test_refactorizing_equals_factorizing(method: str) -> None:

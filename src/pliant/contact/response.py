@@ -48,7 +48,7 @@ RELEASED = 0.1
 SAME_DIRECTION = 0.99
 """Cosine of the angle above which a row's direction is that of the step before."""
 BALANCED = 0.1
-"""Share of forces that may be out of balance where steps stay long."""
+"""Share of the force on a point that may be out of balance where its steps stay long."""
 MAX_SHORT_STEPS = 20
 """Short steps one after the other, by damping alone, after which the forces will not come into balance."""
 
@@ -191,7 +191,7 @@ def settle(
     rows, gradient, last, damping = watched.rows(x), np.empty_like(x), np.inf, 1.0
     forces = padded(forces, len(rows)) if forces is not None and len(forces) <= len(rows) else None
     alternating = none = _AlternatingRows.none()
-    stiffness, short = 1 / compliance.softness, 0
+    short = 0
     for iteration in range(iterations):
         check_cancelled()
         for k in range(MAX_MEETINGS + 1):
@@ -211,9 +211,10 @@ def settle(
             forces, rows = move.forces[: len(rows)], watched.rows(x)
         last, damping, x, before = far, slower, x + share * length * step, rows
         short = short + 1 if share == 1 and length * far < compliance.settled else 0
-        left = (1 - share * length) * (stiffness @ np.linalg.norm(step, axis=1))
-        balanced = far < compliance.settled or left <= BALANCED * (stiffness @ np.linalg.norm(x - body.free, axis=1))
-        ends = bool(short and balanced)
+        # Of each point: what is quiet elsewhere does not make up for one that is not.
+        moved, away = (np.linalg.norm(of, axis=1) for of in (step, x - body.free))
+        balanced = (moved < compliance.settled) | ((1 - share * length) * moved <= BALANCED * away)
+        ends = bool(short and balanced.all())
         if (
             ends
             or short == MAX_SHORT_STEPS

@@ -133,12 +133,14 @@ class ContactSolver:
         None if they meet so much of themselves that no way leads there.
         """
         obstacles, self.obstacles, self.state = self.obstacles, (), start
-        for body in bodies:
-            met = self.frame(body, start.number, iterations=LEAD_ITERATIONS, quick=MAX_FRAME_SECONDS)
-            if met.contacts > MOST_LEAD_CONTACTS:
-                self.state = None
-                break
-        self.obstacles = obstacles
+        try:
+            for body in bodies:
+                met = self.frame(body, start.number, iterations=LEAD_ITERATIONS, quick=MAX_FRAME_SECONDS)
+                if met.contacts > MOST_LEAD_CONTACTS:
+                    self.state = None
+                    break
+        finally:  # it may be cancelled
+            self.obstacles = obstacles
         return self.state
 
     def begin(self, body: ContactBody, number: float, *, quick: float | None = None) -> ContactFrame:

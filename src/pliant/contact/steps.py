@@ -261,6 +261,13 @@ class LocalContactsStep(ContactStep):
         return acting
 
 
+def _foremost(near: NDArray[np.bool_], first: NDArray[Any], then: Floats) -> NDArray[np.bool_]:
+    """(m,) of rows that are near, the `MAX_ACTIVE_ROWS` with most of `first`, and where that is alike, of `then`."""
+    where, chosen = np.flatnonzero(near), np.zeros_like(near)
+    chosen[where[np.lexsort((then[near], first[near]))[-MAX_ACTIVE_ROWS:]]] = True
+    return chosen
+
+
 def _compliance(body: ContactBody) -> Compliance:
     """Of a body whose vertices give way together."""
     assert isinstance(body.compliance, Compliance)
@@ -284,9 +291,7 @@ class FewContactsStep(ContactStep):
         near = (ahead > -deepest) | (rows.violation > 0)
         if near.sum() > MAX_ACTIVE_ROWS:  # with those that push by the guess, the ones that it would lead the farthest
             rank = ahead if guess.answer is None else ahead - rows.along(guess.answer)
-            if guess.forces is not None:
-                rank = np.where(guess.forces > 0, np.inf, rank)
-            near &= rank >= np.partition(rank[near], -MAX_ACTIVE_ROWS)[-MAX_ACTIVE_ROWS]
+            near = _foremost(near, np.zeros(len(rows)) if guess.forces is None else guess.forces, rank)
         self._near = near
         self._guess = rows.violation > -FIRST_CONTACT_SHARE * deepest if guess.pushing is None else guess.pushing
         self._find()
@@ -302,9 +307,8 @@ class FewContactsStep(ContactStep):
     def _add(self, late: NDArray[np.bool_]) -> None:
         """For rows that are far from pushing, if there are too many."""
         self._near |= late
-        rank = np.where(self._near, np.where((self.forces > 0) | late, np.inf, self.foreseen), -np.inf)
         if self._near.sum() > MAX_ACTIVE_ROWS:
-            self._near &= rank >= np.partition(rank, -MAX_ACTIVE_ROWS)[-MAX_ACTIVE_ROWS]
+            self._near = _foremost(self._near, (self.forces > 0) | late, self.foreseen)
 
     def _is_complete(self) -> bool:
         return not (~self._near & (self._ahead > 0)).any()

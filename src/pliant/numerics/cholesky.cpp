@@ -13,7 +13,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
-#include <new>
+#include <exception>
 #include <numeric>
 #include <type_traits>
 #include <vector>
@@ -781,31 +781,40 @@ Cholesky &known(int64_t handle) { return *reinterpret_cast<Cholesky *>(handle); 
 
 }  // namespace
 
-// A factor of a symmetric matrix in CSR with all of its entries lives until it is released.
+// 0 if there is not enough memory for some work; else what it returns.
+template <class Work>
+static int64_t in_memory(const Work &work) {
+    try {
+        return work();
+    } catch (const std::exception &) {  // of vectors, which throw nothing else
+        return 0;
+    }
+}
+
+// A factor of a symmetric matrix in CSR, whose pattern is symmetric, lives until it is released. 0: no memory for it.
 static int64_t analyse(In<int32_t, 1> start, In<int32_t, 1> column) {
-    return reinterpret_cast<int64_t>(new Cholesky(start, column));
+    return in_memory([&] { return reinterpret_cast<int64_t>(new Cholesky(start, column)); });
 }
 EXPORT(cholesky_analyse, analyse)
 
 static void release(int64_t factor) { delete &known(factor); }
 EXPORT(cholesky_release, release)
 
-// 0: done. 1: a pivot is not positive. 2: there is not enough memory.
+// 0: there is not enough memory. 1: done. 2: a pivot is not positive.
 static int64_t factorise(int64_t factor, In<double, 1> data) {
-    try {
-        return known(factor).factorise(data.data) ? 0 : 1;
-    } catch (const std::bad_alloc &) {
-        return 2;
-    }
+    return in_memory([&] { return known(factor).factorise(data.data) ? 1 : 2; });
 }
 EXPORT(cholesky_factorise, factorise)
 
-static void solve(int64_t factor, In<double, 2> b, Out<double, 2> x) { known(factor).solve(b.data, x.data, b.shape[1]); }
+// These return whether there is enough memory.
+static int64_t solve(int64_t factor, In<double, 2> b, Out<double, 2> x) {
+    return in_memory([&] { return known(factor).solve(b.data, x.data, b.shape[1]), 1; });
+}
 EXPORT(cholesky_solve, solve)
 
 // Entries of A⁻¹ at some rows and columns.
-static void inverse(int64_t factor, In<int64_t, 1> rows, In<int64_t, 1> columns, Out<double, 2> out) {
-    known(factor).inverse(rows, columns, out);
+static int64_t inverse(int64_t factor, In<int64_t, 1> rows, In<int64_t, 1> columns, Out<double, 2> out) {
+    return in_memory([&] { return known(factor).inverse(rows, columns, out), 1; });
 }
 EXPORT(cholesky_inverse, inverse)
 

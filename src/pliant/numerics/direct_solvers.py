@@ -62,21 +62,25 @@ class Cholesky:
     """Our own, in cholesky.cpp; its analysis is kept between factorisations."""
 
     def __init__(self, A: Any, kind: MatrixKind) -> None:
-        self.handle = kernels.cholesky_analyse(A.indptr.astype(np.int32), A.indices.astype(np.int32))
+        self._count = A.shape[0]
+        self.handle = self._enough(kernels.cholesky_analyse(A.indptr.astype(np.int32), A.indices.astype(np.int32)))
         weakref.finalize(self, kernels.cholesky_release, self.handle).atexit = False
         self.update(A)
 
     def update(self, A: Any) -> None:
-        outcome = kernels.cholesky_factorise(self.handle, A.data)
-        if outcome == 2:
-            raise LinearSolveError(f"there is not enough memory to factorise {A.shape[0]} unknowns")
-        if outcome:
+        if self._enough(kernels.cholesky_factorise(self.handle, A.data)) == 2:
             raise BreakdownError
 
     def solve(self, b: Floats) -> Floats:
         x = np.empty_like(b)
-        kernels.cholesky_solve(self.handle, b.reshape(len(b), -1), x.reshape(len(b), -1))
+        self._enough(kernels.cholesky_solve(self.handle, b.reshape(len(b), -1), x.reshape(len(b), -1)))
         return x
+
+    def _enough(self, outcome: int) -> int:
+        """What a kernel returned, which is 0 where there was not enough memory."""
+        if not outcome:
+            raise LinearSolveError(f"there is not enough memory to factorise {self._count} unknowns")
+        return outcome
 
     def entries(self) -> int:
         """How many numbers of L are kept, zeros that make blocks of it among them."""
@@ -85,7 +89,7 @@ class Cholesky:
     def inverse(self, rows: Ints, columns: Ints) -> Floats:
         """A⁻¹ at some rows and columns."""
         out = np.empty((len(rows), len(columns)))
-        kernels.cholesky_inverse(self.handle, rows, columns, out)
+        self._enough(kernels.cholesky_inverse(self.handle, rows, columns, out))
         return out
 
     def negative_eigenvalues(self) -> int | None:

@@ -70,7 +70,11 @@ def factorize(
     """
     if kind not in get_args(MatrixKind):
         raise InputError(f'kind is "{kind}"; expected one of {", ".join(get_args(MatrixKind))}')
-    return Factorization(_canonical(A), method, kind, check)
+    matrix = _canonical(A)
+    if kind != "general":
+        stored = sp.csr_array((np.ones(matrix.nnz), matrix.indices, matrix.indptr), shape=matrix.shape)
+        matrix = _on_pattern(matrix, stored + stored.T)  # what is on one side only may be zero, or rounding
+    return Factorization(matrix, method, kind, check)
 
 
 def solve(A: Any, b: ArrayLike, *, kind: MatrixKind = "definite") -> Floats:
@@ -120,17 +124,18 @@ class Factorization:
         with self._lock:
             return np.ascontiguousarray(self._solver.solve(right))
 
-    def inverse(self, rows: Ints, columns: Ints) -> Floats:
+    def inverse(self, rows: ArrayLike, columns: ArrayLike) -> Floats:
         """(r, c) A⁻¹ at some rows and columns; methods other than "cholesky" solve for whole columns."""
-        if isinstance(self._solver, Cholesky):
-            with self._lock:
-                return self._solver.inverse(rows, columns)
-        out = np.empty((len(rows), len(columns)))
-        for first in range(0, len(columns), _UNITS):
-            some = columns[first : first + _UNITS]
+        at, of = (_numbers(some, self.shape[0]) for some in (rows, columns))
+        with self._lock:
+            if isinstance(self._solver, Cholesky):
+                return self._solver.inverse(at, of)
+        out = np.empty((len(at), len(of)))
+        for first in range(0, len(of), _UNITS):
+            some = of[first : first + _UNITS]
             unit = np.zeros((self.shape[0], len(some)))
             unit[some, np.arange(len(some))] = 1
-            out[:, first : first + _UNITS] = self.solve(unit)[rows]
+            out[:, first : first + _UNITS] = self.solve(unit)[at]
         return out
 
     def refactorize(self, A: Any, *, check: bool = True) -> Factorization:
@@ -201,6 +206,16 @@ def _canonical(A: Any) -> Any:
         k = int(np.searchsorted(matrix.indptr, bad[0], side="right")) - 1
         raise InputError(f"row {k} of the matrix holds {matrix.data[bad[0]]} in column {matrix.indices[bad[0]]}")
     return matrix
+
+
+def _numbers(given: ArrayLike, count: int) -> Ints:
+    """(k,) rows or columns of a matrix with so many."""
+    found = np.asarray(given)
+    if found.ndim != 1 or (found.size and found.dtype.kind not in "iu"):
+        raise InputError(f"rows and columns are {found.dtype} of shape {found.shape}; expected a list of numbers")
+    if found.size and (found.min() < 0 or found.max() >= count):
+        raise InputError(f"rows or columns reach from {found.min()} to {found.max()}; expected 0 to {count - 1}")
+    return np.ascontiguousarray(found, np.int64)
 
 
 def _on_pattern(A: Any, known: Any) -> Any:
