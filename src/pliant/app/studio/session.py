@@ -307,13 +307,18 @@ class Session:
         """The panel shows another state, which may be a step of the history."""
         if not self._restoring:
             self._fresh = False
-            self.notes.ask("note", lambda job: self.note() if job.settled(PAUSE) else None)
+            self._note_soon()
 
     def _seal(self, called: str) -> None:
         """What comes next is a step of its own, which is called so."""
         if called and not self._fresh:
             self.note()  # what was done a moment ago
         self.history.seal(called)
+        if called:
+            self._note_soon()
+
+    def _note_soon(self) -> None:
+        self.notes.ask("note", lambda job: self.note() if job.settled(PAUSE) else None)
 
     def _state(self, panel: Panel) -> State:
         return panel.state() | {"opened": self._title}
@@ -328,7 +333,7 @@ class Session:
                 state = self._state(panel)
                 if self._fresh:
                     self.history.amend(state)
-                elif state != steps[at].state:
+                if state != steps[at].state or self.live.idle(0.0):  # or something may come of what was pressed
                     self.history.note(difference(steps[at].state, state, panel.names), state)
             self._show_history()
 
