@@ -146,7 +146,7 @@ def test_a_point_is_dragged_by_its_ball(window: Window) -> None:
 def test_a_drag_that_ends_beyond_the_horizon_ends_where_it_was_last(window: Window, by: str) -> None:
     handle, before, steps = window.handle("positions", 1), window.panel.document(), len(window.session.history.steps)
     start = np.array(handle.position)
-    to, beyond = start + [0.0, 0.0, 0.3], np.full(3, np.nan)
+    to, beyond = np.add(start, [0.0, 0.0, 0.3]), np.full(3, np.nan)
     for at, phase in ((start, "start"), (to, "update"), (beyond, "update"), (beyond, "end"), (beyond, "end")):
         if by == "ball":
             window.client.scene["/cage/controls/balls"].pull(start, at, phase)

@@ -218,7 +218,9 @@ def test_a_drag_that_rests_on_its_way_is_one_step(monkeypatch: pytest.MonkeyPatc
     assert [step.state["scene"]["at"] for step in history.steps] == [0.0, 2.0, 4.0]
 
 
-@pytest.mark.parametrize("act", [lambda w: w.press("All sliders to 0"), lambda w: w.do("remove")], ids=("button", "key"))
+@pytest.mark.parametrize(
+    "act", [lambda w: w.press("All sliders to 0"), lambda w: w.do("remove")], ids=("button", "key")
+)
 def test_a_press_that_changes_nothing_names_nothing(window: Any, act: Act) -> None:
     one = window(HAND | {"shapes": {"gallery": "tube", "vertices": 500}})
     act(one)

@@ -333,7 +333,7 @@ class Session:
                 state = self._state(panel)
                 if self._fresh:
                     self.history.amend(state)
-                if state != steps[at].state or self.live.idle(0.0):  # or something may come of what was pressed
+                if state != steps[at].state or self.live.idle(0.0):  # busy: more may come of a press
                     self.history.note(difference(steps[at].state, state, panel.names), state)
             self._show_history()
 
