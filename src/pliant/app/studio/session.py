@@ -333,8 +333,10 @@ class Session:
                 state = self._state(panel)
                 if self._fresh:
                     self.history.amend(state)
-                if state != steps[at].state or self.live.idle(0.0):  # busy: more may come of a press
+                if state != steps[at].state:
                     self.history.note(difference(steps[at].state, state, panel.names), state)
+                elif self.live.idle(0.0):  # or more may come of a press
+                    self.history.note("", state)
             self._show_history()
 
     def undo(self, steps: int = 1) -> None:
