@@ -17,6 +17,7 @@ SCENES: dict[str, dict[str, Any]] = {
     "blend": HAND | {"weights": [{"fist": 0.4}]},
     "blend in contact": HAND | {"weights": [{"fist": 0.4}], "obstacles": [{"what": "sphere:0,0.09,0.04,0.03"}]},
     "transfer": BAR | {"positions": [*BAR["positions"][:2], {"at": [0.42, 0.59, 0.05], "to": [0.3, 0.8, 0.2]}]},
+    "simulate at rest": TENTACLE | {"gravity": 9.81, "material": {"young": 5e3}, "stretch_limit": 0.1},
     "simulate": SWINGING | {"hold": 0.1, "gravity": 9.81},
     "simulate in contact": SWINGING | {"hold": 0.1, "obstacles": [{"what": "sphere:0.3,2,0,0.3"}]},
 }

@@ -166,7 +166,10 @@ def test_points_outside_are_named_or_continued_as_before(
 
 def test_small_targets_have_none(points: np.ndarray, cage: Cage) -> None:
     many = np.resize(points, (MANY_POINTS, 3))
-    assert TargetPoints(many[1:], Basis.of(cage, "green"), outside="refuse").expansion is None
+    small = TargetPoints(many[1:], Basis.of(cage, "green"), outside="refuse")
+    assert small.expansion is None
+    np.testing.assert_array_equal(small.frame(kinked(cage))[0], next(small.deform(kinked(cage)[None])))
+    assert not small._buffers._free, "no memory is kept for the next frame"
     rig = CageRig(many, cage, lattice=12)
     assert rig._target_points.expansion is not None
     assert rig.with_controls(positions=[0])._target_points is rig._target_points

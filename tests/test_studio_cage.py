@@ -142,6 +142,26 @@ def test_a_point_is_dragged_by_its_ball(window: Window) -> None:
     np.testing.assert_allclose(handle.position, start + way, atol=1e-5)
 
 
+@pytest.mark.parametrize("by", ["ball", "handle"])
+def test_a_drag_that_ends_beyond_the_horizon_ends_where_it_was_last(window: Window, by: str) -> None:
+    handle, before, steps = window.handle("positions", 1), window.panel.document(), len(window.session.history.steps)
+    start = np.array(handle.position)
+    to, beyond = np.add(start, [0.0, 0.0, 0.3]), np.full(3, np.nan)
+    for at, phase in ((start, "start"), (to, "update"), (beyond, "update"), (beyond, "end"), (beyond, "end")):
+        if by == "ball":
+            window.client.scene["/cage/controls/balls"].pull(start, at, phase)
+        else:
+            handle.drag(at, phase=phase)
+    window.rest()
+    said = window.panel.document()["positions"][1]["to"]
+    np.testing.assert_allclose(window.session.stage.shown(said), to, atol=1e-5)
+    assert window.panel.nodes.dragged is None
+    assert len(window.session.history.steps) == steps + 1
+    window.session.undo()
+    window.rest()
+    assert window.panel.document() == before
+
+
 def test_controls_are_removed_but_for_the_last_point(window: Window) -> None:
     window.widget("Chosen").set("Turn 1")
     window.widget("Remove it").press()

@@ -218,6 +218,20 @@ def test_a_drag_that_rests_on_its_way_is_one_step(monkeypatch: pytest.MonkeyPatc
     assert [step.state["scene"]["at"] for step in history.steps] == [0.0, 2.0, 4.0]
 
 
+@pytest.mark.parametrize(
+    "act", [lambda w: w.press("All sliders to 0"), lambda w: w.do("remove")], ids=("button", "key")
+)
+def test_a_press_that_changes_nothing_names_nothing(window: Any, act: Act) -> None:
+    one = window(HAND | {"shapes": {"gallery": "tube", "vertices": 500}})
+    act(one)
+    one.set("bent 120", 0.6)
+    assert "bent 120" in one.session.history.labels[-1]
+    one.press("All sliders to 0")
+    act(one)
+    one.set("bent 120", 0.3)
+    assert "bent 120" in one.session.history.labels[-1]
+
+
 def test_what_was_opened_is_undone(window: Any) -> None:
     one = window(HAND)
     one.set("fist", 0.5)

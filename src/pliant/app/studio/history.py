@@ -56,11 +56,12 @@ class History:
         return self.at >= 0 and self.steps[self.at].state["scene"] != self._saved
 
     def note(self, label: str, state: State) -> None:
-        """Have another state, unless it is the one that is shown."""
+        """Have another state; if it is the one that is shown, nothing came of what was called so."""
         label, now = self._called or label, time.monotonic()
         if self.at >= 0:
             last = self.steps[self.at]
             if last.state == state:
+                self._called = ""
                 return
             late = not self._pressed and now - max(last.noted, self._released) > DRAG
             single = self._sealed or label.endswith(COUNTED) or late

@@ -307,13 +307,18 @@ class Session:
         """The panel shows another state, which may be a step of the history."""
         if not self._restoring:
             self._fresh = False
-            self.notes.ask("note", lambda job: self.note() if job.settled(PAUSE) else None)
+            self._note_soon()
 
     def _seal(self, called: str) -> None:
         """What comes next is a step of its own, which is called so."""
         if called and not self._fresh:
             self.note()  # what was done a moment ago
         self.history.seal(called)
+        if called:
+            self._note_soon()
+
+    def _note_soon(self) -> None:
+        self.notes.ask("note", lambda job: self.note() if job.settled(PAUSE) else None)
 
     def _state(self, panel: Panel) -> State:
         return panel.state() | {"opened": self._title}
@@ -328,8 +333,10 @@ class Session:
                 state = self._state(panel)
                 if self._fresh:
                     self.history.amend(state)
-                elif state != steps[at].state:
+                if state != steps[at].state:
                     self.history.note(difference(steps[at].state, state, panel.names), state)
+                elif self.live.idle(0.0):  # or more may come of a press
+                    self.history.note("", state)
             self._show_history()
 
     def undo(self, steps: int = 1) -> None:

@@ -248,12 +248,19 @@ class Viewport:
         node.on_click(self.hear(heard))
 
     def on_drag(self, node: Any, dragged: WhenDragged, *, modifier: Any = None) -> None:
-        """Have drags of a node itself heard, with a key that is pressed meanwhile."""
+        """Have drags of a node itself heard, with a key that is pressed meanwhile.
+
+        A pointer beyond the horizon is nowhere: a drag that ends there ends where it was last.
+        """
+        last: tuple[Floats, Floats] | None = None
 
         def heard(event: Any) -> None:
-            start, end = self.world(event.start_position), self.world(event.end_position)
-            if np.isfinite([*start, *end]).all():
-                dragged(start, end, event.phase)
+            nonlocal last
+            now, ends = (self.world(event.start_position), self.world(event.end_position)), event.phase == "end"
+            given = now if np.isfinite(now).all() else last if ends else None
+            last = None if ends else given or last
+            if given is not None:
+                dragged(*given, event.phase)
 
         node.on_drag("left", modifier=modifier)(self.hear(heard))
 
@@ -313,9 +320,12 @@ class Viewport:
             at, rotation = self.world(event.target.position), self.world_rotation(event.target.wxyz)
             if not np.isfinite([*at, *rotation]).all():  # an arrow that points at the eye
                 movable = self.selection.movables.get(name)
-                if movable is not None:
-                    self.move(name, movable.at, movable.rotation)
-                return
+                if movable is None:
+                    return
+                at, rotation = movable.at, movable.rotation
+                self.move(name, at, rotation)
+                if event.phase != "end":
+                    return
             if name != self.selection.name:
                 self.selection.select(name)
             if self.selection.follow(name, at, rotation):

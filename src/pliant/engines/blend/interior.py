@@ -15,6 +15,8 @@ result depend on what is installed.
 
 Every connected part is filled separately: a tooth inside a head or the inner wall of a hollow shape is a body of its
 own. An open surface, such as a face, has no interior and stays a shell; so does one whose two sides coincide.
+
+The kernels index without a check: a `Mesh` has checked its vertex numbers, and those of tetrahedra are made here.
 """
 
 from __future__ import annotations

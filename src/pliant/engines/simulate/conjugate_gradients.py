@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from pliant.core.cancellation import check_cancelled
 from pliant.core.topology import Floats
 from pliant.engines.simulate.multigrid import Preconditioner
 from pliant.engines.simulate.warping import CorotatedOperator, Singles
@@ -95,6 +96,7 @@ def solve(
     reduction: share of what there is at the beginning that is enough. limits: `StrainLimits.curvature`; contacts:
     `StageContact.curvature`.
     """
+    check_cancelled()
     operator, d, left = posed.operator, np.empty((posed.operator.free, 3)), np.empty(2)
     by = np.array(strain_scale(posed, stiffness) if scale is None else scale)
     iterations = kernels.conjugate_solve(

@@ -43,7 +43,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pliant.core.cancellation import check_cancelled
 from pliant.core.errors import InputError
 from pliant.core.topology import Floats
 from pliant.engines.simulate.bones import Frames
@@ -350,7 +349,6 @@ class Stepper:
 
     def _stage(self, start: BodyState | Stage, known: Known, frames: Frames, frame: int, span: float) -> Stage:
         """The end of a stage that begins at `start` and lasts `span` seconds."""
-        check_cancelled()
         body, free = self.body, self.body.nodes.free
         time, carried = start.time + span, body.carried(frames, frame)
         coasting = start.nodes[:free] + span * start.velocity

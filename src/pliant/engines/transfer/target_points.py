@@ -60,7 +60,7 @@ class TargetPoints:
             centres, states = self._states(some)
             single, all_terms = self._single(states, centres), self._terms(states)
             for frame, centre, terms in zip(single, centres, all_terms, strict=True):
-                yield self._placed(frame, centre, terms, np.empty((len(self), 3)))
+                yield self._placed(frame, centre, terms, np.empty)
 
     def jacobians(self, cages: Floats, chosen: Ints | None = None) -> Floats:
         """(frames, n, 3, 3) ∂p'/∂p in deformed cages (frames, c, 3); of chosen points from rows of their own."""
@@ -81,8 +81,7 @@ class TargetPoints:
         centres, states = self._states(cage[None])
         (terms,) = self._terms(states)
         (fill,) = self._jacobian_blocks(states, [terms])
-        points = self._buffers.empty((len(self), 3))
-        return locked(self._placed(self._single(states, centres)[0], centres[0], terms, points)), fill
+        return locked(self._placed(self._single(states, centres)[0], centres[0], terms, self._buffers.empty)), fill
 
     def _states(self, cages: Floats) -> tuple[Floats, NDArray[np.float32]]:
         """(frames, 3) centres of cages (frames, c, 3), and (frames, c + f, 3) their states about these."""
@@ -99,10 +98,13 @@ class TargetPoints:
         """Of the expansions, for each state, if there are any."""
         return [None] * len(states) if self.expansion is None else self.expansion.terms(states)
 
-    def _placed(self, single: Floats, centre: Floats, terms: Floats | None, out: Floats) -> Floats:
-        """(n, 3) all points, from those without an expansion (k, 3) and the terms of the others."""
+    def _placed(
+        self, single: Floats, centre: Floats, terms: Floats | None, empty: Callable[[tuple[int, int]], Floats]
+    ) -> Floats:
+        """(n, 3) all points, from those without an expansion (k, 3) and the terms of the others; empty: new memory."""
         if self.expansion is None or terms is None:
             return single
+        out = empty((len(self), 3))
         out[self.single] = single
         self.expansion.fill(terms, centre, out)
         return out
