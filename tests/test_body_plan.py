@@ -15,7 +15,7 @@ from pliant.core import rotations
 from pliant.core.errors import InputError, PliantWarning
 from pliant.core.shapes import Labels, Shape
 from pliant.gallery.primitives import box_mesh
-from pliant.geometry.body_plan.bodies import OrientedBody, shape_body, skeleton_body
+from pliant.geometry.body_plan.bodies import OrientedBody, shape_body, skeleton_body, without_helpers
 from pliant.geometry.body_plan.clearance import with_clearance
 from pliant.geometry.body_plan.contacts import find_contacts, runs
 from pliant.geometry.body_plan.following import Follower, forward, standing_height
@@ -803,6 +803,22 @@ def test_faces_that_only_help_are_no_part_of_a_body(bodies: dict[str, OrientedBo
     found, expected = shape_body(dressed), shape_body(plain)
     assert [limb.key for limb in found.anatomy.limbs] == [limb.key for limb in expected.anatomy.limbs]
     np.testing.assert_allclose(found.frame, expected.frame, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("groups", "left"),
+    [
+        (("body", "helper-skirt", "joint-head"), 1),
+        (("Torso", "Joint_legs", "joint"), 3),
+        (("body", "joint-legs", "helpers"), 3),
+        (("Helper", "HelperLegs", "body"), 3),
+    ],
+)
+def test_only_groups_that_are_called_as_makehumans_help(groups: tuple[str, ...], left: int) -> None:
+    box = box_mesh(60, np.ones(3), 0.0)
+    labels = Labels(groups, np.arange(len(box.triangles)) % 3)
+    kept = without_helpers(Mesh(box.points, box.triangles, labels={"group": labels}))
+    assert len(kept.triangles) == (labels.index < left).sum()
 
 
 @pytest.mark.data

@@ -156,10 +156,11 @@ def shape_body(shape: Shape, up: SignedAxis | None = None, heading: SignedAxis |
 def without_helpers(shape: Shape) -> Shape:
     """A mesh without faces that only help to fit clothes or joints, by what their groups are called: MakeHuman's."""
     groups = shape.labels.get("group") if isinstance(shape, Mesh) else None
-    if groups is None or not any(names.is_helper_group(name) for name in groups.names):
+    helpers = names.helper_groups(() if groups is None else groups.names)
+    if groups is None or not helpers:
         return shape
     assert isinstance(shape, Mesh)
-    body = np.array([not names.is_helper_group(name) for name in groups.names])[groups.index[shape.triangle_polygon]]
+    body = np.array([name not in helpers for name in groups.names])[groups.index[shape.triangle_polygon]]
     used, triangles = np.unique(shape.triangles[body], return_inverse=True)
     if not len(used):
         return shape
