@@ -15,7 +15,7 @@ from pliant.core import rotations
 from pliant.core.errors import InputError, PliantWarning
 from pliant.core.shapes import Labels, Shape
 from pliant.gallery.primitives import box_mesh
-from pliant.geometry.body_plan.bodies import OrientedBody, shape_body, skeleton_body, without_helpers
+from pliant.geometry.body_plan.bodies import OrientedBody, across_middles, shape_body, skeleton_body, without_helpers
 from pliant.geometry.body_plan.clearance import with_clearance
 from pliant.geometry.body_plan.contacts import find_contacts, runs
 from pliant.geometry.body_plan.following import Follower, forward, standing_height
@@ -788,6 +788,16 @@ def test_a_rig_that_rests_in_a_stride_faces_across_the_middles_of_its_joints() -
         offsets = at - np.where(np.array(parents)[:, None] < 0, 0.0, at[parents])
         frame = skeleton_body(Skeleton(tuple(names), np.array(parents), offsets), up="y").frame
         np.testing.assert_allclose(frame[0], R[:, 0], atol=1e-6)
+
+
+@pytest.mark.parametrize(("width", "plane"), [(0.03, True), (0.012, False)])
+@pytest.mark.parametrize("times", [1, 4, 30])
+def test_middles_lie_in_a_plane_however_many_joints_are_named(width: float, plane: bool, times: int) -> None:
+    """A spine of length 1 that is bent by so much, in the root mean square; each pair named several times."""
+    middles = np.stack([np.zeros(4), [0.0, 1, 1, 0], [width, width, -width, -width]], axis=1)
+    across = across_middles(middles.repeat(times, axis=0), 1.0)
+    assert (across is not None) == plane
+    assert across is None or abs(across[0]) == pytest.approx(1)
 
 
 def test_faces_that_only_help_are_no_part_of_a_body(bodies: dict[str, OrientedBody]) -> None:
