@@ -66,8 +66,8 @@ AGREEING, TWISTED, EXACTLY_ALONG = 0.995, 0.88, 0.9995
 """Length of the mean of the directions from right to left from which joints agree; the cosine between what they say
 and an axis or a mesh's middle plane, at least, for that to be believed; that between the trunk's joints and an axis."""
 PLANAR = 0.02, 0.01
-"""How far, over the body, the middles of pairs spread in a plane, at least, in the root mean square; and beside it, over
-that, at most."""
+"""How far, over the body, the middles of pairs spread in a plane, at least, in the root mean square; and beside it,
+over that, at most."""
 CLEAR_SCORE = 0.02
 """From which on a score for the front counts as evidence."""
 LEAST_ALONG = 0.7
