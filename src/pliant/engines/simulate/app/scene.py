@@ -277,7 +277,7 @@ class ElasticScene(EngineScene):
 def metres_per_unit(shape: Shape, size: float | Literal["file"]) -> float:
     """Metres that one unit of a shape is long. size: metres of the longest side of its box, or as its file says."""
     if size == "file":
-        return shape.world.metres if shape.world is not None else 1.0
+        return (shape.world.metres if shape.world is not None else None) or 1.0
     longest = float(np.ptp(shape.points, axis=0).max(initial=0.0))
     return float(size) / longest if longest > 0 else 1.0
 
