@@ -79,7 +79,7 @@ def test_clouds_and_velocities(tmp_path):
         pliant.read_mesh(tmp_path / "a.abc")
 
 
-@pytest.mark.parametrize("world", [World("z", 1.0), World("y", 0.01), World("z", 0.001)])
+@pytest.mark.parametrize("world", [World("z", 1.0), World("y", 0.01), World("z", 0.001), World("z", None)])
 def test_axes_and_units_are_a_transform_for_others_and_come_back_here(tmp_path, world):
     pliant.write(tmp_path / "a.abc", replace(rich(), world=world))
     back = pliant.read_mesh(tmp_path / "a.abc")
@@ -88,7 +88,7 @@ def test_axes_and_units_are_a_transform_for_others_and_come_back_here(tmp_path, 
     bare = (tmp_path / "a.abc").read_bytes().replace(b"pliantUp", b"someoneU")
     (tmp_path / "b.abc").write_bytes(bare)
     up = POINTS @ np.array([[1, 0, 0], [0, 0, -1], [0, 1, 0]]) if world.up == "z" else POINTS
-    assert np.abs(pliant.read_mesh(tmp_path / "b.abc").points - up * world.metres).max() < 1e-6
+    assert np.abs(pliant.read_mesh(tmp_path / "b.abc").points - up * (world.metres or 1)).max() < 1e-6
 
 
 def archive(path, levels, *, inherits=True, hidden=False, extra=""):

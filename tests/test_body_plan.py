@@ -15,7 +15,7 @@ from pliant.core import rotations
 from pliant.core.errors import InputError, PliantWarning
 from pliant.core.shapes import Labels, Shape
 from pliant.gallery.primitives import box_mesh
-from pliant.geometry.body_plan.bodies import OrientedBody, shape_body, skeleton_body
+from pliant.geometry.body_plan.bodies import OrientedBody, across_middles, shape_body, skeleton_body, without_helpers
 from pliant.geometry.body_plan.clearance import with_clearance
 from pliant.geometry.body_plan.contacts import find_contacts, runs
 from pliant.geometry.body_plan.following import Follower, forward, standing_height
@@ -790,6 +790,16 @@ def test_a_rig_that_rests_in_a_stride_faces_across_the_middles_of_its_joints() -
         np.testing.assert_allclose(frame[0], R[:, 0], atol=1e-6)
 
 
+@pytest.mark.parametrize(("width", "plane"), [(0.03, True), (0.012, False)])
+@pytest.mark.parametrize("times", [1, 4, 30])
+def test_middles_lie_in_a_plane_however_many_joints_are_named(width: float, plane: bool, times: int) -> None:
+    """A spine of length 1 that is bent by so much, in the root mean square; each pair named several times."""
+    middles = np.stack([np.zeros(4), [0.0, 1, 1, 0], [width, width, -width, -width]], axis=1)
+    across = across_middles(middles.repeat(times, axis=0), 1.0)
+    assert (across is not None) == plane
+    assert across is None or abs(across[0]) == pytest.approx(1)
+
+
 def test_faces_that_only_help_are_no_part_of_a_body(bodies: dict[str, OrientedBody]) -> None:
     """A skirt around the legs, of a group that is called a helper: limbs are those without it."""
     creature = gallery.creature(900).base
@@ -803,6 +813,22 @@ def test_faces_that_only_help_are_no_part_of_a_body(bodies: dict[str, OrientedBo
     found, expected = shape_body(dressed), shape_body(plain)
     assert [limb.key for limb in found.anatomy.limbs] == [limb.key for limb in expected.anatomy.limbs]
     np.testing.assert_allclose(found.frame, expected.frame, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("groups", "left"),
+    [
+        (("body", "helper-skirt", "joint-head"), 1),
+        (("Torso", "Joint_legs", "joint"), 3),
+        (("body", "joint-legs", "helpers"), 3),
+        (("Helper", "HelperLegs", "body"), 3),
+    ],
+)
+def test_only_groups_that_are_called_as_makehumans_help(groups: tuple[str, ...], left: int) -> None:
+    box = box_mesh(60, np.ones(3), 0.0)
+    labels = Labels(groups, np.arange(len(box.triangles)) % 3)
+    kept = without_helpers(Mesh(box.points, box.triangles, labels={"group": labels}))
+    assert len(kept.triangles) == (labels.index < left).sum()
 
 
 @pytest.mark.data

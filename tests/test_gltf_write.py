@@ -381,12 +381,12 @@ def test_moving_tetrahedra_show_their_surface(tmp_path, validate):
     validate(tmp_path / "a.glb")
 
 
-@pytest.mark.parametrize("world", [World("z"), World("y", 0.01), World("z", 0.0254)])
+@pytest.mark.parametrize("world", [World("z"), World("z", None), World("y", 0.01), World("z", 0.0254)])
 def test_other_axes_and_units_are_shown_right(tmp_path, validate, world):
     """What is up there is up here, and a unit has its length in metres; None and glTF's own need no node."""
-    mesh = replace(studio(), world=world)
+    mesh, metres = replace(studio(), world=world), world.metres or 1.0
     upright = mesh.points @ np.array([[1.0, 0, 0], [0, 0, -1], [0, 1, 0]]) if world.up == "z" else mesh.points
-    expected = upright * world.metres
+    expected = upright * metres
     near = 1e-6 * np.abs(expected).max()
     shapes = Shapes(mesh, np.stack([mesh.points, mesh.points * 2]), ("rest", "twice"))
     clip = Animation(mesh, np.stack([mesh.points, mesh.points + 1]), 24)
@@ -397,12 +397,12 @@ def test_other_axes_and_units_are_shown_right(tmp_path, validate, world):
     assert read.world == World("y", 1.0)
     np.testing.assert_allclose(read.points, expected, atol=near)
     assert np.array_equal(read.polygons.corners, mesh.polygons.corners)
-    assert read.volume == pytest.approx(mesh.volume * world.metres**3, rel=1e-4)
+    assert read.volume == pytest.approx(mesh.volume * metres**3, rel=1e-4)
     twice = pliant.read_shapes(tmp_path / "shapes.glb").points
     np.testing.assert_allclose(twice, [expected, 2 * expected], atol=2 * near)
     moved = pliant.read_animation(tmp_path / "clip.glb")
     aside = (1, 1, -1) if world.up == "z" else (1, 1, 1)
-    np.testing.assert_allclose(moved.points[1], expected + world.metres * np.array(aside), atol=4 * near)
+    np.testing.assert_allclose(moved.points[1], expected + metres * np.array(aside), atol=4 * near)
     points = pliant.read_points(tmp_path / "cloud.glb")
     assert (points.world, moved.shape.world) == (World(), World())
     np.testing.assert_allclose(points.points, expected, atol=near)

@@ -21,6 +21,7 @@ from pliant.core.clips import Animation, Shapes
 from pliant.core.errors import FileError, InputError
 from pliant.core.shapes import Appearance, Image, Labels, Layer, Mesh, PointCloud, TetMesh, World
 from pliant.core.skeleton import Motion, Skeleton
+from pliant.geometry.axes import with_up
 from pliant.io import npz
 from pliant.io.source import Source
 
@@ -384,3 +385,12 @@ def test_text_of_code_points_that_do_not_exist_is_refused(tmp_path, order):
     np.savez(path, kind=letters.view(f"{order}U4"), points=np.zeros((1, 3)))
     with pytest.raises(pliant.FileError, match=r"kind\.npy: holds letters that are none"):
         pliant.read(path)
+
+
+@pytest.mark.parametrize("world", [None, World("z", None), World("z", 0.01)])
+def test_units_that_are_not_known_are_not_made_up(tmp_path, world):
+    """Told which axis is up, nobody has said how long a unit is."""
+    shape = with_up(PointCloud(np.eye(3), world=world), "z")
+    assert shape.world == (world or World("z", None))
+    pio.write(tmp_path / "a.npz", shape)
+    assert pio.read(tmp_path / "a.npz").world == shape.world

@@ -200,6 +200,16 @@ def test_the_axis_that_is_up_is_that_of_gravity_by_options_and_scenes(run, scene
     assert scene(f'up = "-z"\n{SCENE}').up == "-z"
 
 
+@pytest.mark.parametrize("static", ["", "static = true\n"])
+def test_an_axis_that_is_up_is_known_to_the_clip_and_forgotten_by_the_shape(scene, static):
+    """Whichever door writes the clip; the studio reads a scene again and again with the shape that it has."""
+    text = static + SCENE.replace("last = 4", "last = 1")
+    known, told = scene(text).shape, scene(f'up = "z"\n{text}')
+    assert told.shape.world is known.world is None
+    assert told.run().clip.shape.world.up == "z"
+    assert scene(text).run().clip.shape.world is None
+
+
 def test_a_simulation_that_flies_apart_is_written_and_told(run, tmp_path):
     code, _, err = simulate(run, "--motion", "bend.bvh", "--gravity", "1e7", "--stretch-limit", "none")
     assert code == 1

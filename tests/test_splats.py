@@ -285,3 +285,20 @@ def test_a_rig_deforms_splats_a_block_at_a_time_as_all_at_once(monkeypatch: pyte
         some = np.empty((77, 3, 3))
         fill(some, 2 * JACOBIAN_BLOCK)
         np.testing.assert_array_equal(some, several[2 * JACOBIAN_BLOCK :])
+        both = np.empty((2 * JACOBIAN_BLOCK, 3, 3))
+        fill(both, 0)
+        np.testing.assert_array_equal(both, several[: 2 * JACOBIAN_BLOCK])
+
+
+@pytest.mark.parametrize(
+    ("room", "begin"),
+    [(10, 5), (100, JACOBIAN_BLOCK), (8, 16_000), (77, 2 * JACOBIAN_BLOCK + 1), (78, 2 * JACOBIAN_BLOCK), (7, 0),
+     (JACOBIAN_BLOCK, -JACOBIAN_BLOCK), (0, 3 * JACOBIAN_BLOCK)],
+)  # fmt: skip
+def test_a_part_of_a_block_of_jacobians_is_refused(monkeypatch: pytest.MonkeyPatch, room: int, begin: int) -> None:
+    """Whole blocks are written, whatever there is room for."""
+    monkeypatch.setattr("pliant.engines.transfer.target_points.MANY_POINTS", 10_000)
+    rig = CageRig(splats(2 * JACOBIAN_BLOCK + 77), box_mesh(26, np.full(3, 6.0), 0.0), lattice=12)
+    (fill,) = rig.jacobian_blocks(rig.cage.mesh.points[None])
+    with pytest.raises(InputError, match=f"points {begin} to {begin + room}; expected whole blocks of 8192"):
+        fill(np.empty((room, 3, 3)), begin)

@@ -407,3 +407,12 @@ def test_a_gravity_that_has_a_direction_keeps_it(window):
     gravity = one.widget("Gravity")
     assert (gravity.kind, gravity.value) == ("text", "0,-3,4")
     assert one.document["gravity"] == [0.0, -3.0, 4.0]
+
+
+def test_an_axis_that_was_up_is_up_no_more(tentacle):
+    """Gravity and the ground follow the scene, not what it said before."""
+    making = tentacle.panel.making
+    first, up_z, again = (making.scene(tentacle.document | {"gravity": 9.81, "up": up}) for up in ("auto", "z", "auto"))
+    assert up_z.shape is first.shape is again.shape
+    np.testing.assert_array_equal(up_z.pull, first.pull[[0, 2, 1]])
+    np.testing.assert_array_equal(again.pull, first.pull)

@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import numpy as np
@@ -14,6 +15,7 @@ import pytest
 import pliant
 from conftest import hear_signals
 from pliant import Animation, Labels, Mesh, Shapes
+from pliant.core import terminal
 from pliant.core.progress import progress
 from pliant.core.terminal import visible
 
@@ -36,6 +38,30 @@ def nasty(tmp_path, monkeypatch):
     (tmp_path / f"{stem}.obj").write_text("v 0 0 0\nf 1 2 \x1b[31m3\n")
     (tmp_path / f"{stem}.toml").write_text('engine = "\\u001b[31m"\n')
     return stem
+
+
+def test_other_threads_may_note_while_notes_are_shown(monkeypatch):
+    printed, done = [], threading.Event()
+    monkeypatch.setattr(terminal, "_notes", {})
+    monkeypatch.setattr(terminal, "_complain", printed.extend)
+
+    def noting():
+        for k in range(100_000):
+            terminal.note(f"note {k}")
+        done.set()
+
+    switching = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    thread = threading.Thread(target=noting)
+    try:
+        thread.start()
+        while not done.is_set():
+            terminal.show_notes()
+    finally:
+        sys.setswitchinterval(switching)
+        thread.join()
+    terminal.show_notes()
+    assert printed == [f"note {k}" for k in range(100_000)]
 
 
 def test_escapes_are_shown():

@@ -155,6 +155,36 @@ def test_a_single_limb_that_is_torn_is_seen(walked: pliant.Transfer) -> None:
     assert f"{name} {judged.limb_stretch[name].factor:.2g} times in frame 3" in " ".join(judged.problems)
 
 
+def test_a_limb_that_is_squeezed_is_seen_and_one_that_bends_is_not(walked: pliant.Transfer) -> None:
+    """The inside of a bend gets shorter; a limb that is squeezed has edges of 0.4 of their length all along it."""
+    body, rest = walked.registered.target, walked.clip.shape.points
+    limb = next(one for one in body.anatomy.limbs if one.role == "arm")
+    way = limb.path[-1] - limb.path[0]
+    along = (rest - limb.path[0]) @ way / (way @ way)
+    beside = np.linalg.norm(rest - limb.path[0] - along[:, None] * way, axis=1)
+    arm = ((along > 0) & (beside < 0.5 * limb.length))[:, None]
+    share = np.clip((along - 0.1) / 0.7, 0, 1)
+    bend = rotations.matrix(rotations.from_axis_angle(body.frame[2], share * np.radians(165)))
+    bent = limb.at(0.5 * limb.length) + np.einsum("nij,nj->ni", bend, rest - limb.at(0.5 * limb.length))
+    squeezed = limb.path[0] + (rest - limb.path[0]) / 2.5
+    for moved, seen in ((bent, False), (squeezed, True)):
+        judged = with_points(walked, np.where(arm, moved, rest)[None].repeat(6, axis=0)).judgement
+        assert (body.anatomy.named(limb) in " ".join(s for s in judged.problems if s.startswith("stretch"))) == seen
+
+
+@pytest.mark.parametrize(("source", "target", "seen"), [(1.6, 1.8, False), (1.6, 2.0, True), (1 / 3, 1 / 3.5, False),
+                                                        (1 / 3, 1 / 3.7, True)])  # fmt: skip
+def test_a_limb_may_be_stretched_or_squeezed_a_fifth_more_than_the_source(
+    walked: pliant.Transfer, source: float, target: float, seen: bool
+) -> None:
+    rest, base = walked.clip.shape.points, gallery.creature(900).base
+    own = Animation(base, source * base.points[None].repeat(6, axis=0))
+    judged = judge(
+        Animation(walked.clip.shape, target * rest[None].repeat(6, axis=0)), own, walked.registered, np.arange(6.0)
+    )
+    assert any(" of a limb's edges" in sentence for sentence in judged.problems) == seen
+
+
 def test_limbs_are_compared_at_the_times_that_are_shown() -> None:
     target = gallery.creature(900).base
     walk = gallery.creature_walk(12)

@@ -594,7 +594,13 @@ def test_axes_and_units_stay_and_are_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "world", [None, World("z", 0.01), *(pytest.param(w, marks=pytest.mark.slow) for w in (World(), World("y", 0.0254)))]
+    "world",
+    [
+        None,
+        World("z", 0.01),
+        World("z", None),
+        *(pytest.param(w, marks=pytest.mark.slow) for w in (World(), World("y", 0.0254))),
+    ],
 )
 @pytest.mark.parametrize("name", CONTENT)
 def test_axes_and_units_are_written_back(tmp_path: Path, name: str, world: World | None) -> None:
@@ -603,7 +609,7 @@ def test_axes_and_units_are_written_back(tmp_path: Path, name: str, world: World
     labelled = replace(getattr(content, holder) if holder else content, world=world)
     pio.write(tmp_path / "x.usda", replace(content, **{holder: labelled}) if holder else labelled)
     told = usd.describe(Source(tmp_path / "x.usda"))
-    meant = world or World()
+    meant = World() if world is None else World(world.up, world.metres or 1.0)
     assert (told["upAxis"], told["metersPerUnit"]) == (meant.up.upper(), meant.metres)
     back = pio.read(tmp_path / "x.usda")
     held = getattr(back, holder) if holder else back

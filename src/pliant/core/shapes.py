@@ -147,14 +147,14 @@ class World:
     """The axes and units of a file; a label only: points are never rotated or rescaled by it."""
 
     up: Literal["y", "z"] = "y"
-    metres: float = 1.0
-    """Length of one unit."""
+    metres: float | None = 1.0
+    """Length of one unit; None where it is not known."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.up, str) or self.up not in ("y", "z"):
             raise InputError(f'up is {self.up!r:.40}; expected "y" or "z"')
         metres: Any = self.metres
-        if not isinstance(metres, Real) or not 0 < float(metres) < np.inf:
+        if metres is not None and (not isinstance(metres, Real) or not 0 < float(metres) < np.inf):
             raise InputError(f"a unit is {metres!r:.40} metres long; expected a positive number")
 
 

@@ -48,8 +48,8 @@ def note(line: str) -> None:
 
 
 def show_notes() -> None:
-    """Print the notes that wait."""
-    waiting = [line for line, printed in _notes.items() if not printed]
+    """Print the notes that wait; other threads may note more."""
+    waiting = [line for line, printed in _notes.copy().items() if not printed]
     _notes.update(dict.fromkeys(waiting, True))
     if waiting:
         _complain(waiting)

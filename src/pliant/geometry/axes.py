@@ -61,11 +61,11 @@ def up_axis(shape: Shape, up: Up = "auto") -> SignedAxis:
 
 
 def with_up(shape: AnyShape, up: str | None) -> AnyShape:
-    """The shape with the axis that points up in its `world`, if that is z and its file said nothing.
+    """The shape with the axis that points up in its `world`, without units, if that is z and its file said nothing.
 
     So formats that know which axis is up hold it upright: glTF below a node that rotates it.
     """
-    return replace(shape, world=World("z")) if shape.world is None and up == "z" else shape
+    return replace(shape, world=World("z", None)) if shape.world is None and up == "z" else shape
 
 
 def axis_name(direction: Floats) -> str:

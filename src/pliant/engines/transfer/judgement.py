@@ -178,10 +178,11 @@ def _edge_factors(clip: Animation) -> tuple[Floats, Floats]:
     return np.nan_to_num(np.log(np.maximum(quality.edge_distortion(shape, clip), 1e-6))), lengths
 
 
-def _limb_factors(clip: Animation) -> tuple[Floats, Floats]:
-    """As `_edge_factors`, of which what is shorter counts as the root of that."""
+def _limb_factors(clip: Animation, share: float = 1.0) -> tuple[Floats, Floats]:
+    """As `_edge_factors`, of which what is shorter counts as the root. share: how much more each edge may be."""
     longer, lengths = _edge_factors(clip)
-    return np.maximum(longer, -longer / 2), lengths
+    more = np.log(share)
+    return np.maximum(longer + more, (more - longer) / 2), lengths
 
 
 def _exceeded(factors: Floats, lengths: Floats, share: float) -> Floats:
@@ -328,8 +329,7 @@ def _problems(found: Judgement, source: Animation | None) -> list[str]:
         most, most_of_limb = MOST_STRETCH, MOST_LIMB_STRETCH
         if source is not None:
             most = max(most, OWN_SHARE * float(edge_stretch(source).max()))
-            bent = float(_exceeded(*_limb_factors(source), STRETCHED_SHARE).max())
-            most_of_limb = max(most_of_limb, OWN_SHARE**0.5 * bent)
+            most_of_limb = max(most_of_limb, float(_exceeded(*_limb_factors(source, OWN_SHARE), STRETCHED_SHARE).max()))
         frame = int(np.argmax(found.stretch))
         if found.stretch[frame] > most:
             sentences.append(

@@ -279,8 +279,8 @@ class CageRig(Displayed):
     def jacobian_blocks(self, cages: ArrayLike) -> Iterator[FillJacobians]:
         """As `jacobians` in several cages (frames, cage vertices, 3), but not of all points at once.
 
-        For each cage a function ``fill(out, begin)``, which writes them from point `begin`, a multiple of
-        `JACOBIAN_BLOCK`, on: as many as `out` (k, 3, 3) has room for, up to the end of a block.
+        For each cage a function ``fill(out, begin)``, which writes those from point `begin` on into `out` (k, 3, 3):
+        whole blocks of `JACOBIAN_BLOCK` points, of which the target's last one may be shorter.
         """
         frames = as_array(cages, "cages", np.float64)
         return self._target_points.jacobian_blocks(np.stack([self._cage_points(cage) for cage in frames]))

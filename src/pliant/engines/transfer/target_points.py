@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pliant.core.errors import InputError
 from pliant.core.topology import Floats, Ints
 from pliant.core.values import Buffers, locked
 from pliant.engines.transfer.bound import Bound
@@ -19,7 +20,7 @@ from pliant.engines.transfer.energies import Basis
 from pliant.engines.transfer.expansion import MANY_POINTS, Expansion
 from pliant.engines.transfer.green import not_inside, outside_error
 from pliant.engines.transfer.options import Outside
-from pliant.geometry.splats import FillJacobians, all_jacobians
+from pliant.geometry.splats import JACOBIAN_BLOCK, FillJacobians, all_jacobians
 from pliant.native import in_blocks
 
 GRADIENT_CHUNK = 1024
@@ -121,7 +122,12 @@ class TargetPoints:
         slopes = None if self.expansion is None or terms is None else self.expansion.slopes(terms)
 
         def fill(out: Floats, begin: int) -> None:
-            first, last = np.searchsorted(self.single, (begin, begin + len(out)))
+            end = begin + len(out)
+            cut = begin % JACOBIAN_BLOCK or (end % JACOBIAN_BLOCK and end != len(self))
+            if cut or not 0 <= begin <= end <= len(self):
+                whole = f"whole blocks of {JACOBIAN_BLOCK}, the last one up to {len(self)}"
+                raise InputError(f"got room for the Jacobians of points {begin} to {end}; expected {whole}")
+            first, last = np.searchsorted(self.single, (begin, end))
             out[self.single[first:last] - begin] = own[first:last]
             if self.expansion is not None and slopes is not None:
                 self.expansion.fill_jacobians(slopes, out, begin)

@@ -65,8 +65,9 @@ MEDIAN_ROUNDS = 60
 AGREEING, TWISTED, EXACTLY_ALONG = 0.995, 0.88, 0.9995
 """Length of the mean of the directions from right to left from which joints agree; the cosine between what they say
 and an axis or a mesh's middle plane, at least, for that to be believed; that between the trunk's joints and an axis."""
-PLANAR = 0.05, 0.01
-"""How far, over the body, the middles of pairs spread in a plane, at least; and beside it, over that, at most."""
+PLANAR = 0.02, 0.01
+"""How far, over the body, the middles of pairs spread in a plane, at least, in the root mean square; and beside it,
+over that, at most."""
 CLEAR_SCORE = 0.02
 """From which on a score for the front counts as evidence."""
 LEAST_ALONG = 0.7
@@ -156,10 +157,11 @@ def shape_body(shape: Shape, up: SignedAxis | None = None, heading: SignedAxis |
 def without_helpers(shape: Shape) -> Shape:
     """A mesh without faces that only help to fit clothes or joints, by what their groups are called: MakeHuman's."""
     groups = shape.labels.get("group") if isinstance(shape, Mesh) else None
-    if groups is None or not any(names.is_helper_group(name) for name in groups.names):
+    helpers = names.helper_groups(() if groups is None else groups.names)
+    if groups is None or not helpers:
         return shape
     assert isinstance(shape, Mesh)
-    body = np.array([not names.is_helper_group(name) for name in groups.names])[groups.index[shape.triangle_polygon]]
+    body = np.array([name not in helpers for name in groups.names])[groups.index[shape.triangle_polygon]]
     used, triangles = np.unique(shape.triangles[body], return_inverse=True)
     if not len(used):
         return shape
@@ -395,7 +397,7 @@ def _across(tree: BodyTree, both: Sequence[tuple[int, int]], up: Floats | None, 
     normal = normal / max(float(np.linalg.norm(normal)), 1e-300)
     if agreement >= AGREEING:
         return normal
-    across = _across_middles(np.array([tree.locations[i] + tree.locations[j] for i, j in both]) / 2, tree.size)
+    across = across_middles(np.array([tree.locations[i] + tree.locations[j] for i, j in both]) / 2, tree.size)
     if across is not None and abs(across @ normal) > TWISTED:
         found: Floats = across * np.sign(across @ normal)
         return found
@@ -410,9 +412,10 @@ def _across(tree: BodyTree, both: Sequence[tuple[int, int]], up: Floats | None, 
     return axis if axis @ normal > AGREEING else normal  # what is uncertain is likely along an axis
 
 
-def _across_middles(middles: Floats, size: float) -> Floats | None:
+def across_middles(middles: Floats, size: float) -> Floats | None:
     """(3,) across the plane in which the middles (k, 3) of pairs lie; None where they lie in none, or in a line."""
-    spread, axes = np.linalg.svd(middles - middles.mean(axis=0), full_matrices=False)[1:]
+    sums, axes = np.linalg.svd(middles - middles.mean(axis=0), full_matrices=False)[1:]
+    spread = sums / len(middles) ** 0.5
     planar = len(spread) == 3 and spread[1] > PLANAR[0] * size and spread[2] < PLANAR[1] * spread[1]
     return np.asarray(axes[2]) if planar else None
 

@@ -107,9 +107,11 @@ def is_helper(name: str) -> bool:
     return any(word in found for word in HELPERS) or any(word.startswith(("pole", "ctrl")) for word in found)
 
 
-def is_helper_group(name: str) -> bool:
-    """Whether a group of faces is no part of the body that is seen: a helper, or a mark where a joint is."""
-    return tokens(name)[:1] in (["helper"], ["joint"])
+def helper_groups(groups: Sequence[str]) -> set[str]:
+    """Groups of faces that are no part of the body that is seen, as MakeHuman calls them: helpers, and beside these
+    marks where joints are."""
+    helpers = {name for name in groups if name.startswith("helper-")}
+    return helpers | {name for name in groups if helpers and name.startswith("joint-")}
 
 
 def is_appendage(name: str) -> bool:

@@ -198,10 +198,10 @@ def _transform(item: AbcObject) -> Transform:
 
 def _written_world(item: AbcObject) -> World | None:
     up, metres = item.metadata.get(UP), item.metadata.get(METRES)
-    if up not in ("y", "z") or metres is None:
+    if up not in ("y", "z"):
         return None
     try:
-        return World("z" if up == "z" else "y", float(metres))
+        return World("z" if up == "z" else "y", None if metres is None else float(metres))
     except ValueError:
         return None
 

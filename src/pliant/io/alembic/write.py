@@ -155,8 +155,7 @@ def _write(path: Path, shape: Mesh | PointCloud, frames: Floats | list[Floats], 
         properties.compound(".geom", geometry, f"schema={schema};{GEOMETRY_BASE}")
         drawn = _object(file, properties.close(), sets)
         placed = _object(file, _transform(file, shape.world), [(f"{name}Shape", _title(schema, ".geom"), drawn)])
-        about_axes = "" if shape.world in (None, World()) else f";{UP}={shape.world.up};{METRES}={shape.world.metres!r}"
-        top_metadata = f"schema=AbcGeom_Xform_v3;schemaObjTitle=AbcGeom_Xform_v3:.xform{about_axes}"
+        top_metadata = f"schema=AbcGeom_Xform_v3;schemaObjTitle=AbcGeom_Xform_v3:.xform{_about_axes(shape.world)}"
         top = _object(file, 0, [(name, top_metadata, placed)])
         _finish(file, top, len(frames), fps)
 
@@ -172,10 +171,17 @@ def _finish(file: OgawaWriter, top: int, frames: int, fps: float | None) -> None
     file.close(file.group([*versions, top, about, file.data(samplings), file.data()]))
 
 
+def _about_axes(world: World | None) -> str:
+    """What the metadata says of axes and units."""
+    if world in (None, World()):
+        return ""
+    return f";{UP}={world.up}" + ("" if world.metres is None else f";{METRES}={world.metres!r}")
+
+
 def _transform(file: OgawaWriter, world: World | None) -> int:
     matrix = np.eye(4)
     if world is not None:
-        matrix[:3, :3] = world.metres * (TO_Y_UP if world.up == "z" else np.eye(3))
+        matrix[:3, :3] = (world.metres or 1.0) * (TO_Y_UP if world.up == "z" else np.eye(3))
     table = Compound(file)
     table.scalar(".inherits", [np.array([[True]])])
     table.scalar(".ops", [MATRIX])

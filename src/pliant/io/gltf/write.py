@@ -275,7 +275,7 @@ def _to_gltf(world: World) -> dict[str, Any]:
     node: dict[str, Any] = {"name": "axes and units"}
     if world.up == "z":
         node["rotation"] = [-math.sqrt(0.5), 0.0, 0.0, math.sqrt(0.5)]
-    if world.metres != 1:
+    if world.metres not in (None, 1):
         node["scale"] = [world.metres] * 3
     return node if len(node) > 1 else {}
 

@@ -175,7 +175,8 @@ def _mesh(contents: Contents) -> Mesh:
 
 def _world(contents: Contents) -> World | None:
     up = contents.field("up", str, "")
-    return World(cast(Any, up), float(contents.field("metres", float, 1.0))) if up else None
+    metres = float(contents.field("metres", float, 1.0)) if "metres" in contents.metadata else None
+    return World(cast(Any, up), metres) if up else None
 
 
 def _layer(contents: Contents, name: str) -> Layer | None:
@@ -313,7 +314,9 @@ def _mesh_entries(mesh: Mesh) -> tuple[Arrays, Metadata]:
 
 
 def _world_metadata(world: World | None) -> Metadata:
-    return {} if world is None else {"up": world.up, "metres": float(world.metres)}
+    if world is None:
+        return {}
+    return {"up": world.up} if world.metres is None else {"up": world.up, "metres": float(world.metres)}
 
 
 def _numbered(kind: str, values: Mapping[str, NDArray[Any]]) -> tuple[Arrays, Metadata]:

@@ -131,7 +131,7 @@ def _new_stage(path: Path, root: str, world: World | None) -> Iterator[tuple[Any
             stage = Usd.Stage.CreateInMemory()
             world = world or World()
             UsdGeom.SetStageUpAxis(stage, UsdGeom.Tokens.z if world.up == "z" else UsdGeom.Tokens.y)
-            UsdGeom.SetStageMetersPerUnit(stage, world.metres)
+            UsdGeom.SetStageMetersPerUnit(stage, world.metres or 1.0)
             stage.SetDefaultPrim(stage.DefinePrim(ROOT, root))
             yield stage, stage_path
             done = stage.GetRootLayer().Export(str(stage_path))

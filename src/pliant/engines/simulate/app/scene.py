@@ -257,7 +257,8 @@ class ElasticScene(EngineScene):
         points = locked(np.stack([pose.points for pose in poses]))
         motion = self.frame_poses
         notes = body.binding.scale_notes(motion)
-        return Moved(body, Animation(self.shape, points, motion.fps, motion.name), tuple(poses), notes=notes)
+        clip = self._upright(Animation(self.shape, points, motion.fps, motion.name))
+        return Moved(body, clip, tuple(poses), notes=notes)
 
     def moved(self, body: ElasticBody, states: Iterable[BodyState]) -> Moved:
         """States as the frames of a clip, which ends before one that has a problem."""
@@ -266,13 +267,17 @@ class ElasticScene(EngineScene):
             if not isinstance(states, States):
                 states = States(self._moving(body), self.driving(body), self.pace, iter(states))
             found = states.clip()
-        return Moved(body, found, found.states, found.stopped, found.notes)
+        return Moved(body, self._upright(found), found.states, found.stopped, found.notes)
+
+    def _upright(self, clip: Animation) -> Animation:
+        """A clip that says which axis is up, as the options do; the scene's shape stays as it was read."""
+        return replace(clip, shape=with_up(clip.shape, self.up))
 
 
 def metres_per_unit(shape: Shape, size: float | Literal["file"]) -> float:
     """Metres that one unit of a shape is long. size: metres of the longest side of its box, or as its file says."""
     if size == "file":
-        return shape.world.metres if shape.world is not None else 1.0
+        return (shape.world.metres if shape.world is not None else None) or 1.0
     longest = float(np.ptp(shape.points, axis=0).max(initial=0.0))
     return float(size) / longest if longest > 0 else 1.0
 
@@ -362,7 +367,6 @@ def read_elastic(
     obstacles = read_obstacles(text, table["obstacles"])
     with text.about(("engine",), ARGUMENT_KEYS):
         options = SimulateOptions.read(table, **changes)
-    shape = with_up(shape, options.up)
     found, body = _skeleton(text, table["skeleton"] or {}, shape, file, options.up, skeleton)
     acting = "gravity pulls it" if options.gravity is not None else "the ground lies" if options.ground else ""
     if acting and body is not None and body.frame[1] @ up_vector(up_axis(shape, options.up)) < 0.5:
