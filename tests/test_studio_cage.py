@@ -156,6 +156,7 @@ def test_a_drag_that_ends_beyond_the_horizon_ends_where_it_was_last(window: Wind
     said = window.panel.document()["positions"][1]["to"]
     np.testing.assert_allclose(window.session.stage.shown(said), to, atol=1e-5)
     assert window.panel.nodes.dragged is None
+    window.session.note()  # now, not after a pause
     assert len(window.session.history.steps) == steps + 1
     window.session.undo()
     window.rest()
