@@ -109,17 +109,6 @@ def test_rows_that_pushed_have_their_say_before_others_that_free_motion_leads_de
         np.testing.assert_allclose(step.forces, [1 / 1.02, 0, 0, 0.5 / 1.02], rtol=1e-9)
 
 
-def test_no_more_rows_have_their_say_than_can_be_pivoted_on(monkeypatch):
-    """However many are guessed to push."""
-    monkeypatch.setattr(contact_steps, "MAX_ACTIVE_ROWS", 20)
-    rows = replace(rows_of(400, np.zeros(400), np.full(400, np.inf)), violation=np.ones(400))
-    body = SimpleNamespace(
-        solve=lambda forces: forces, compliance=Compliance(lambda at, by: np.eye(400)[np.ix_(at, by)], 400)
-    )
-    step = FewContactsStep(body, InverseHessian(), rows, np.zeros((400, 3)), Guess(forces=np.full(400, 1e-9)))
-    assert np.count_nonzero(step.forces) == 20
-
-
 def test_obstacles_come_back_if_a_lead_ends_in_the_middle(monkeypatch):
     triangles = np.array([[0, 1, 2]])
     solver = ContactSolver(triangles, 1.0, obstacles=(MovingObstacle(Sphere([0, 0, 5], 1.0)),))

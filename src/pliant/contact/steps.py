@@ -33,7 +33,9 @@ from pliant.numerics.linalg import dot
 FIRST_CONTACT_SHARE = 0.01
 """Distance, over the deepest that a step would lead without contact, of points that are taken to touch at first."""
 MAX_ACTIVE_ROWS = 1500
-"""Rows that have their say in one step by pivoting, the deepest ones: the others do in the steps after it."""
+"""Rows that have their say in one step by pivoting, the deepest ones, or all that are guessed to push if these are more:
+the others do in the steps after it.
+"""
 NEAR_SHARE = 0.2
 """Distance, over the deepest that a step with forces as guessed would lead, of points that may touch: others are added.
 """
@@ -261,13 +263,6 @@ class LocalContactsStep(ContactStep):
         return acting
 
 
-def _foremost(near: NDArray[np.bool_], first: NDArray[Any], then: Floats) -> NDArray[np.bool_]:
-    """(m,) of rows that are near, the `MAX_ACTIVE_ROWS` with most of `first`, and where that is alike, of `then`."""
-    where, chosen = np.flatnonzero(near), np.zeros_like(near)
-    chosen[where[np.lexsort((then[near], first[near]))[-MAX_ACTIVE_ROWS:]]] = True
-    return chosen
-
-
 def _compliance(body: ContactBody) -> Compliance:
     """Of a body whose vertices give way together."""
     assert isinstance(body.compliance, Compliance)
@@ -291,7 +286,9 @@ class FewContactsStep(ContactStep):
         near = (ahead > -deepest) | (rows.violation > 0)
         if near.sum() > MAX_ACTIVE_ROWS:  # with those that push by the guess, the ones that it would lead the farthest
             rank = ahead if guess.answer is None else ahead - rows.along(guess.answer)
-            near = _foremost(near, np.zeros(len(rows)) if guess.forces is None else guess.forces, rank)
+            if guess.forces is not None:
+                rank = np.where(guess.forces > 0, np.inf, rank)
+            near &= rank >= np.partition(rank[near], -MAX_ACTIVE_ROWS)[-MAX_ACTIVE_ROWS]
         self._near = near
         self._guess = rows.violation > -FIRST_CONTACT_SHARE * deepest if guess.pushing is None else guess.pushing
         self._find()
@@ -308,7 +305,8 @@ class FewContactsStep(ContactStep):
         """For rows that are far from pushing, if there are too many."""
         self._near |= late
         if self._near.sum() > MAX_ACTIVE_ROWS:
-            self._near = _foremost(self._near, (self.forces > 0) | late, self.foreseen)
+            rank = np.where(self._near, np.where((self.forces > 0) | late, np.inf, self.foreseen), -np.inf)
+            self._near &= rank >= np.partition(rank, -MAX_ACTIVE_ROWS)[-MAX_ACTIVE_ROWS]
 
     def _is_complete(self) -> bool:
         return not (~self._near & (self._ahead > 0)).any()
