@@ -33,8 +33,8 @@ from pliant.numerics.linalg import dot
 FIRST_CONTACT_SHARE = 0.01
 """Distance, over the deepest that a step would lead without contact, of points that are taken to touch at first."""
 MAX_ACTIVE_ROWS = 1500
-"""Rows that have their say in one step by pivoting, the deepest ones, or all that are guessed to push if these are more:
-the others do in the steps after it.
+"""Rows that have their say in one step by pivoting, the deepest ones, or all that are guessed to push if they are more;
+others do in the steps after it.
 """
 NEAR_SHARE = 0.2
 """Distance, over the deepest that a step with forces as guessed would lead, of points that may touch: others are added.
